@@ -287,7 +287,7 @@ class Server(RdfPlace):
         if reply.status_code != 200:
             return None
         if reply.headers["content-type"].startswith(("application/n-triples", "text/plain")):
-            from byokg.graph.servers.ntriples import TripleLines
+            from byokg.graph.servers.sparql import TripleLines
 
             lines = TripleLines(LIMITS.max_rows)
             lines.take(reply.content)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.folder import Folder, unanswered
-from byokg.evaluation.datasets.gold import execute
+from byokg.evaluation.datasets.sampled_graph import execute
 from byokg.evaluation.datasets.testset import UNANSWERABLE, make_testset, write_testset
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.importers.choose import build_graph

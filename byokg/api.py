@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from byokg.offline import MentionSpotter
     from byokg.offline import offline_pipeline as offline_pipeline
     from byokg.pipelines.follow_up import Turn
-    from byokg.pipelines.instrumentation import StageHook
+    from byokg.pipelines.instrumentation import StageHook, StreamEvent
     from byokg.pipelines.loop import Loop
-    from byokg.pipelines.streaming import StreamEvent
     from byokg.prompts import PromptLibrary
     from byokg.text.languages import LanguageChoice
 
@@ -282,13 +281,13 @@ class Byokg:
 
     def stream(self, input: Asked, config: Any = None, **_: Any) -> Iterator[StreamEvent | Answer]:
         """Yield stages and tokens as they come (`StreamEvent`), and the answer last. Raises what `Loop.run` raises."""
-        from byokg.pipelines.streaming import stream
+        from byokg.pipelines.instrumentation import stream
 
         return stream(lambda hook: self._answer(input, hook))
 
     def astream(self, input: Asked, config: Any = None, **_: Any) -> AsyncIterator[StreamEvent | Answer]:
         """Yield what `stream` does, beside the event loop."""
-        from byokg.pipelines.streaming import astream
+        from byokg.pipelines.instrumentation import astream
 
         return astream(lambda hook: self._answer(input, hook))
 

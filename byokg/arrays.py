@@ -15,6 +15,9 @@ Int64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer]
 """Integers of any width."""
 
+Bytes = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
+
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -19,7 +19,7 @@ from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import Rounds
 from byokg.pipelines.follow_up import completions
-from byokg.pipelines.streaming import StreamEvent
+from byokg.pipelines.instrumentation import StreamEvent
 from byokg.text.tabular import TableView, Tabular
 from byokg.types import Question
 
@@ -136,7 +136,7 @@ class TestStreams:
     def test_a_model_that_streams_is_read_word_by_word_and_the_answer_is_the_same(self) -> None:
         from byokg.linking.parts import Parts
         from byokg.pipelines.byokg import Direct
-        from byokg.pipelines.streaming import stream
+        from byokg.pipelines.instrumentation import stream
 
         def direct() -> Direct:
             replies: Iterator[AIMessage] = iter([AIMessage("<answers>Michael Mann</answers>")])

@@ -395,7 +395,7 @@ def make(
 def _rewritten(made: Testset, settings: Settings) -> Testset:
     """Rewrite the wording of a test set, and print a summary."""
     from byokg.cli.language_model import open_model
-    from byokg.evaluation.datasets.rewriting import rewrite
+    from byokg.evaluation.datasets.testset import rewrite
 
     llm = open_model(settings, note)
 

@@ -391,7 +391,7 @@ def evaluate(settings: Settings, output: Output, estimate: int | None = None) ->
         RunIncomplete, KeyboardInterrupt: the run was stopped; the command that continues it has been printed.
     """
     from byokg.cli.questions import part, pick
-    from byokg.evaluation.repeats import repeat
+    from byokg.evaluation.compare import repeat
 
     note = output.note
     dataset: Dataset = settings.build("dataset")
@@ -475,11 +475,10 @@ def _print_result(
 ) -> None:
     """Print the tables of a run, its settings and its folder. Raises `RunError` if every question failed."""
     from byokg.evaluation.cases import join
-    from byokg.evaluation.compare import score_cases
+    from byokg.evaluation.compare import repeat_figures, score_cases
     from byokg.evaluation.metrics import PROFILE
     from byokg.evaluation.profiles import PROFILES, TEXT2CYPHER
     from byokg.evaluation.records import PREDICTIONS, read_config, read_predictions, read_unfinished, read_usage
-    from byokg.evaluation.repeats import repeat_figures
     from byokg.evaluation.tables import metrics_tables, repeat_table, score_tables, usage_table
 
     out, times = output.out, 1 + max(example.repeat for example in examples)

@@ -58,7 +58,7 @@ def export(
     with use_graph(place, **server.settings(place)) as store:
         folder = folder_given(out, "--out")
         if layout == "rog":
-            from byokg.evaluation.datasets.subgraphs import write_subgraphs
+            from byokg.evaluation.datasets.freebase import write_subgraphs
 
             _, examples = _asked_of(store, words)
             counts = write_subgraphs(examples, store, folder, hops)

@@ -81,9 +81,8 @@ def score(
     strict (the default), byokg, rog, gnn-rag, gcr, subgraphrag, tog, structgpt, webqsp-official, cron, stark,
     text2cypher; judge asks a language model. With --profile all, published figures stand below, if any are known.
     """
-    from byokg.evaluation.compare import score_cases
+    from byokg.evaluation.compare import repeat_figures, score_cases
     from byokg.evaluation.profiles import select_profiles
-    from byokg.evaluation.repeats import repeat_figures
 
     names = profile or ["strict"]
     profiles = select_profiles([name for name in names if name != _JUDGE])
@@ -138,9 +137,9 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], RunCond
     from byokg.cli.config import read_settings
     from byokg.cli.questions import select
     from byokg.evaluation.cases import join, read_external
+    from byokg.evaluation.compare import repeat
     from byokg.evaluation.datasets.base import by_name, is_by_name
     from byokg.evaluation.records import read_config, read_predictions
-    from byokg.evaluation.repeats import repeat
     from byokg.evaluation.run_folder import is_finished, read_questions
 
     name = predictions.resolve().name
@@ -273,7 +272,7 @@ def table(
     Holm's correction; the best are bold among runs on the same questions and graph with the same grants and code, and
     the notes list differences of the others.
     """
-    from byokg.evaluation.report.paper_table import paper_table, written
+    from byokg.evaluation.report.comparison_tables import paper_table, written
     from byokg.evaluation.run_folder import read_runs
 
     scored_by = _profile(profile)
@@ -427,8 +426,7 @@ def view(
 
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_session
-    from byokg.evaluation.report.asking import asker
-    from byokg.evaluation.report.live import LiveRuns
+    from byokg.evaluation.report.live import LiveRuns, asker
     from byokg.evaluation.report.server import Describe, ViewServer
     from byokg.retrieval.graph_tools import GraphTools
 

@@ -21,8 +21,7 @@ from byokg.types import Spending
 
 if TYPE_CHECKING:
     from byokg.evaluation.cases import Case
-    from byokg.evaluation.compare import ProfileScores
-    from byokg.evaluation.repeats import RepeatFigures
+    from byokg.evaluation.compare import ProfileScores, RepeatFigures
     from byokg.evaluation.significance import Values
 
 TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}

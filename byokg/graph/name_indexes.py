@@ -37,8 +37,8 @@ from byokg.graph.store import ALL_VALUES, GraphStore
 from byokg.index.dense import DenseNames, Embedded, is_comparable, verify_names
 from byokg.index.embedders import Embedder, Vectors, exact, folder_name, unit_rows
 from byokg.index.names import NameIndex, NameMatch, NameSearch, unqualified
-from byokg.index.string_hashes import Texts
 from byokg.index.vectors import Layout
+from byokg.index.vocabulary import Texts
 from byokg.text.labels import split_label
 from byokg.text.names import encodable, is_identifier
 from byokg.types import EntityId, Node, Value

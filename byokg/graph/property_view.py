@@ -33,13 +33,13 @@ from byokg.graph.store import (
     Schema,
     spread_evenly,
 )
-from byokg.index.string_hashes import hash_one
+from byokg.index.vocabulary import hash_one
 from byokg.text.names import WORD
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 if TYPE_CHECKING:
     from byokg.graph.rdf.terms import Prefixes
-    from byokg.index.string_hashes import Texts
+    from byokg.index.vocabulary import Texts
 
 
 FIRST_VALUE = 1 << 31

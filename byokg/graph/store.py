@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.rdf.terms import Prefixes
     from byokg.graph.read_cache import SchemaCache
-    from byokg.index.string_hashes import Texts
+    from byokg.index.vocabulary import Texts
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""

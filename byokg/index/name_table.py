@@ -16,12 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Int32, Int64, Integers
-from byokg.index.string_hashes import Texts, hash_column, hash_keys, positions, sort_hashes, upper_halves
-from byokg.index.vocabulary import Vocabulary, group, ranges
+from byokg.arrays import Int32, Int64, Integers, UInt64
+from byokg.index.vocabulary import (
+    Texts,
+    Vocabulary,
+    group,
+    hash_column,
+    hash_keys,
+    positions,
+    ranges,
+    sort_hashes,
+    upper_halves,
+)
 from byokg.text.names import ARTICLES, WORD, fold_words
-
-UInt64 = npt.NDArray[np.uint64]
 
 _SPACE = ord(" ")
 _BLOCK = 1 << 18

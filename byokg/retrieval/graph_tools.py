@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from byokg.errors import ByokgError, ConfigError, EntityNotFound, NameAmbiguous, RequestInvalid
-from byokg.graph.bfsql import engine, values
+from byokg.graph.bfsql import engine, pages
 from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.order import Ranks
 from byokg.graph.bfsql.pages import PagePosition as Place
@@ -411,7 +411,7 @@ class GraphTools:
             )
         ranks = self.relevance(arguments.question) if arguments.question else None
         request = arguments.model_copy(update={"predicates": asked})
-        found = [] if arguments.predicates and not asked else values.groups(self.store, node.id, request, ranks)
+        found = [] if arguments.predicates and not asked else pages.groups(self.store, node.id, request, ranks)
         about = (node.id, asked, arguments.direction, arguments.question)
         mark = fingerprint(self.store, "values", few, *about, sum(count for *_, count in found))
         start = read_cursor(arguments.cursor, mark) if arguments.cursor else Place()
@@ -419,7 +419,7 @@ class GraphTools:
         shown: list[Json] = []
         at, within_group = start.nodes, start.edges
         while at < len(found) and room > 0:
-            group = values.values(self.store, node.id, found[at], few, ranks)
+            group = pages.values(self.store, node.id, found[at], few, ranks)
             frame = estimate_tokens(compact(group.as_json(0, 0)))
             left = group.values[within_group:]
             count = fitting_items(left, room - frame) if left else 0

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.repeats`, and of runs that ask each question several times."""
+"""Tests of `byokg.evaluation.compare`, and of runs that ask each question several times."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import pytest
 
 from byokg.evaluation.cases import Case
 from byokg.evaluation.comparability import comparison_key, find_differences, run_conditions
-from byokg.evaluation.compare import compare_runs, score_cases
+from byokg.evaluation.compare import compare_runs, majority, pass_at, repeat, repeat_figures, score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
-from byokg.evaluation.repeats import majority, pass_at, repeat, repeat_figures
-from byokg.evaluation.report.comparison_tables import comparison_json
-from byokg.evaluation.report.paper_table import paper_table, written
+from byokg.evaluation.report.comparison_tables import comparison_json, paper_table, written
 from byokg.evaluation.run_folder import Run, read_runs
 from byokg.evaluation.runner import RunSettings, Shard, merge_runs, run_evaluation
 from byokg.llm.retry import current_sample

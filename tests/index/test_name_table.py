@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.index import name_table, string_hashes
+from byokg.index import name_table
 from byokg.index.name_table import NameTable, members, set_hash, word_hashes
+from byokg.index.vocabulary import _PRIMES
 from byokg.text.names import fold_words, leads_with_article
 
 
@@ -64,7 +65,7 @@ def test_a_table_made_in_small_parts_is_that_of_plain_python(names: list[str | N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(name_table, "_BLOCK", 3)
         patch.setattr(name_table, "_GROUPED", 4)
-        patch.setattr(string_hashes, "_PRIMES", rng.choice([(1, 1), string_hashes._PRIMES]))
+        patch.setattr("byokg.index.vocabulary._PRIMES", rng.choice([(1, 1), _PRIMES]))
         column = pa.array(names, pa.large_string())
         table = NameTable.build(column, None if numbered else np.array(owners, np.int64))
     spelt = [name for name in dict.fromkeys(names) if name and fold_words(name)]

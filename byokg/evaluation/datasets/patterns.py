@@ -15,9 +15,20 @@ from typing import Literal, get_args
 import numpy as np
 
 from byokg.arrays import Int64
-from byokg.evaluation.datasets.gold import DATED, Measure, comparable, comparable_label, execute, select_keys
 from byokg.evaluation.datasets.phrasing import Phrases, RelationStep
-from byokg.evaluation.datasets.sampled_graph import MOST_SUPPORT, POOLED_OF_ONE, UNQUOTED, SampledGraph, Triples
+from byokg.evaluation.datasets.sampled_graph import (
+    DATED,
+    MOST_SUPPORT,
+    POOLED_OF_ONE,
+    UNQUOTED,
+    Measure,
+    SampledGraph,
+    Triples,
+    comparable,
+    comparable_label,
+    execute,
+    select_keys,
+)
 from byokg.graph.columnar.folder import BATCH_ROWS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction, EdgeBatch

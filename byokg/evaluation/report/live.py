@@ -1,11 +1,16 @@
-"""Runs as they are now: found under folders, read as they grow, summarised, and looked into question by question."""
+"""Runs as they are now: found under folders, read as they grow, summarised, and looked into question by question.
+
+`Ask` runs a pipeline on a question of the page, which receives each of its stages.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -17,7 +22,17 @@ from byokg.evaluation.compare import score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import METRICS, PROFILE
 from byokg.evaluation.profiles import PROFILES
-from byokg.evaluation.records import CONFIG, PREDICTIONS, TRACE, Prediction, parse_prediction, read_config, read_timings
+from byokg.evaluation.records import (
+    CONFIG,
+    PREDICTIONS,
+    TRACE,
+    Prediction,
+    Timing,
+    parse_prediction,
+    read_config,
+    read_timings,
+    record_answer,
+)
 from byokg.evaluation.report.view import (
     NodeNames,
     asked_by,
@@ -42,9 +57,13 @@ from byokg.evaluation.run_folder import (
     read_trace_line,
     run_names,
 )
-from byokg.evaluation.runner import measure
+from byokg.evaluation.runner import Pipeline, measure
 from byokg.graph.store import GraphStore
 from byokg.llm.reply_store import RecordedReplies
+from byokg.llm.retry import set_question
+from byokg.llm.usage import UsageMeter
+from byokg.pipelines.instrumentation import instrument
+from byokg.types import Question
 
 _DEEP = 4
 """Folders within folders in which runs are looked for."""
@@ -368,3 +387,46 @@ def _runs_under(place: Path, deep: int) -> list[Path]:
     except OSError:
         return []
     return [folder for each in within for folder in _runs_under(each, deep - 1)]
+
+
+Event = Mapping[str, Any]
+Ask = Callable[[str, Callable[[Event], None]], Event]
+"""Answers a question, reports each stage as it begins and ends, and returns the question's record."""
+
+
+def asker(pipeline: Pipeline, store: GraphStore, meter: UsageMeter | None = None) -> Ask:
+    """Return a function that runs a pipeline on one question at a time.
+
+    Args:
+        pipeline: answers the question.
+        store: the graph, for the names of its nodes.
+        meter: counts the usage of the pipeline's language models.
+    """
+    alone = threading.Lock()
+
+    def ask(text: str, tell: Callable[[Event], None]) -> Event:
+        numbers = count()
+
+        @contextmanager
+        def watch(stage: str) -> Iterator[dict[str, Any]]:
+            number, began = next(numbers), time.perf_counter()
+            brought: dict[str, Any] = {}
+            tell({"stage": stage, "number": number})
+            yield brought
+            seconds = time.perf_counter() - began
+            tell({"stage": stage, "number": number, "seconds": seconds, "brought": brought})
+
+        with alone:
+            began = time.perf_counter()
+            with set_question("ask"):
+                answer = instrument(pipeline, watch).run(Question("ask", text))
+            seconds = time.perf_counter() - began
+            usage = None if meter is None else meter.take("ask")
+        lines = record_answer(answer, seconds, usage)
+        prediction = parse_prediction(lines.predictions, "what was asked")
+        timing = Timing("ask", {"total": seconds, **answer.seconds}, {} if usage is None else usage.stages)
+        example = Example("ask", text, ())
+        run = Run("ask", Path(), {}, (example,), {"ask": prediction}, {"ask": timing}, None)
+        return detailed(example, [run], [json.loads(lines.trace)], store, None)
+
+    return ask

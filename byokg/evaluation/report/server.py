@@ -19,8 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from byokg.errors import ByokgError
 from byokg.evaluation.metrics import PROFILE
-from byokg.evaluation.report.asking import Ask, Event
-from byokg.evaluation.report.live import LiveRuns
+from byokg.evaluation.report.live import Ask, Event, LiveRuns
 from byokg.evaluation.report.page import live_page
 
 Describe = Callable[[str], Event]

@@ -17,7 +17,7 @@ import numpy as np
 
 from byokg.errors import RunError
 from byokg.evaluation.comparability import comparison_key, ranked_groups
-from byokg.evaluation.compare import compare_pair
+from byokg.evaluation.compare import compare_pair, repeat_figures
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
     METRICS,
@@ -33,7 +33,6 @@ from byokg.evaluation.metrics import (
 )
 from byokg.evaluation.profiles import PROFILES, Profile
 from byokg.evaluation.records import Prediction, Timing, read_evidence
-from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.retrieval_metrics import flat_cells
 from byokg.evaluation.run_folder import Run, flat_settings, read_runs
 from byokg.evaluation.runner import outcome

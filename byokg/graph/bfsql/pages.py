@@ -1,7 +1,11 @@
 """Pages of a subgraph, in the order of `order`, with a cursor to the next.
 
-Items beyond the first page are folded (see `folds`). With a filter, only matching items are listed, and the stubs are
-folded unless all of them fit.
+Items beyond the first page are folded: counted and sampled by predicate and direction. With a filter, only matching
+items are listed, and the stubs are folded unless all of them fit.
+
+A value of a node's predicate is the node at the other end of an edge. A mediator is a node without a name that stands
+for an event or a role: `France → governing_officials → m.0abc` means nothing by itself, so a mediator comes with the
+values of its own predicates, `about`.
 """
 
 from __future__ import annotations
@@ -10,19 +14,22 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from heapq import nsmallest
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import RequestInvalid
-from byokg.graph.bfsql.folds import FOLD_SHARE, FOLD_TOKENS, fold_edges
-from byokg.graph.bfsql.order import Ranks, SubgraphOrder, SubgraphPrefix
+from byokg.graph.bfsql.order import WAYS, Ranks, SubgraphOrder, SubgraphPrefix
 from byokg.graph.bfsql.protocol import (
+    EDGE_FIELDS,
     Json,
+    NeighborsRequest,
     Selection,
     article_node,
     clip,
@@ -34,11 +41,279 @@ from byokg.graph.bfsql.protocol import (
     stub_node,
 )
 from byokg.graph.bfsql.topology import SearchScope, Subgraph
-from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.cancellation import check
-from byokg.graph.store import GraphStore, Schema
-from byokg.text.names import estimate_tokens
+from byokg.graph.sorted_ids import contains, distinct
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, Schema
+from byokg.graph.traversal import relation_numbers
+from byokg.text.names import estimate_tokens, is_identifier
 from byokg.types import NO_PROPERTIES, EntityId, Node
+
+_MEDIATOR_EDGES = 50
+"""A node without a name that has more edges is no mediator."""
+
+MEDIATORS, _ABOUT, _NAMES = 40, 6, 3
+"""Mediators of a page with a description, predicates of each, and values of each of these."""
+
+_READ = 20_000
+"""Edges of one predicate and direction that are fetched for a few examples."""
+
+
+def is_nameless(node: Node) -> bool:
+    """True if a node has no name of its own, but a blank or an identifier."""
+    return not node.name.strip() or is_identifier(node.name)
+
+
+def nameless(nodes: Sequence[Node], asked: npt.NDArray[np.bool_] | None = None) -> list[int]:
+    """Return the positions of nodes without a name, of the given ones: (N,), None for all."""
+    looked_at = range(len(nodes)) if asked is None else asked.nonzero()[0].tolist()
+    return [at for at in looked_at if is_nameless(nodes[at])]
+
+
+def about(
+    store: GraphStore, numbers: NodeArray, places: Sequence[int], known: NodeArray, ranks: Int64 | None
+) -> Iterator[tuple[int, Json]]:
+    """Yield descriptions of mediators among some nodes: the names at their other ends, by predicate.
+
+    Args:
+        store: the graph, read at most four times.
+        numbers: (N,) node numbers.
+        places: positions of nodes without a name, of which the first `MEDIATORS` are described.
+        known: node numbers left out of descriptions, such as the seeds.
+        ranks: (R,) places of relations by relevance; None takes them by label.
+
+    Yields:
+        The position of a mediator, and its values: those of the most relevant predicates.
+    """
+    places = places[:MEDIATORS]
+    if not places:
+        return
+    own = numbers[np.array(places)]
+    small = np.flatnonzero(store.relation_counts(own).degrees(len(own)) <= _MEDIATOR_EDGES)
+    batch = store.edges(own[small], Direction.BOTH)
+    batch = batch.take(np.flatnonzero(~contains(distinct(known), batch.other)))
+    ends = store.ids(batch.other)
+    names = {node.id: node.name for node in store.nodes(list(dict.fromkeys(ends))) if not is_nameless(node)}
+    labels = store.relations
+    found: dict[int, dict[tuple[int, str, bool], dict[str, None]]] = {}
+    rows = zip(batch.origin.tolist(), batch.relation.tolist(), batch.inverse.tolist(), ends, strict=True)
+    for origin, relation, inverse, end in rows:
+        if (name := names.get(end)) is None:
+            continue
+        said = found.setdefault(origin, {})
+        if inverse and any(name in some for (_, _, back), some in said.items() if not back):
+            continue  # many graphs hold each edge in both directions
+        rank = 0 if ranks is None else int(ranks[relation])
+        said.setdefault((rank, labels[relation], inverse), {})[name] = None
+    for origin, said in found.items():
+        chosen = sorted(said)[:_ABOUT]
+        texts = {f"^{label}" if back else label: _few(list(said[rank, label, back])) for rank, label, back in chosen}
+        yield places[int(small[origin])], texts
+
+
+def _few(names: Sequence[str]) -> str | list[str]:
+    """Return one name as it is, and of several the first."""
+    return names[0] if len(names) == 1 else list(names[:_NAMES])
+
+
+@dataclass(frozen=True)
+class PredicateValues:
+    """The values of one predicate of a node, in one direction."""
+
+    predicate: str
+    direction: str
+    """`out` if the node is the subject, `in` if it is the object, `both` if the edges are undirected."""
+    count: int
+    values: list[Json]
+    """Each a node, with the properties of the edge; in the order of ids. Empty if there are too many to read."""
+
+    def as_json(self, start: int, stop: int) -> Json:
+        """Return some of the values."""
+        return {
+            "predicate": self.predicate,
+            "direction": self.direction,
+            "count": self.count,
+            "values": self.values[start:stop],
+        }
+
+
+def groups(
+    store: GraphStore, node: EntityId, request: NeighborsRequest, ranks: Int64 | None
+) -> list[tuple[int, bool, int]]:
+    """Return predicate, direction and number of the edges of a node, in the order of output.
+
+    Requested predicates keep the request's order; others go by relevance, then the rarer first, since they inform more.
+
+    Raises:
+        RelationNotFound: a predicate is not in the graph.
+    """
+    numbers = store.numbers([node])
+    wanted = relation_numbers(store, request.predicates or None)
+    order = {} if wanted is None else {number: at for at, number in enumerate(wanted.tolist())}
+    counts = store.relation_counts(numbers)
+    columns = (counts.relation.tolist(), counts.inverse.tolist(), counts.count.tolist())
+    met = [group for group in zip(*columns, strict=True) if wanted is None or group[0] in order]
+    found = [group for group in met if request.direction == "both" or group[1] == (request.direction == "in")]
+    if request.direction == "in":  # undirected edges come in as well, and are counted as edges that go out
+        either = set(store.undirected_relations().tolist()) & {relation for relation, *_ in met}
+        coming = {relation: len(store.edges(numbers, Direction.IN, np.array([relation]))) for relation in either}
+        found = [group for group in found if group[0] not in either]
+        found += [(relation, True, count) for relation, count in coming.items() if count]
+    labels = store.relations
+
+    def key(group: tuple[int, bool, int]) -> tuple[object, ...]:
+        relation, inverse, count = group
+        rank = order.get(relation, 0) if ranks is None or order else int(ranks[relation])
+        return rank, count if not order else 0, labels[relation], inverse
+
+    return sorted(found, key=key)
+
+
+def values(
+    store: GraphStore, node: EntityId, group: tuple[int, bool, int], few: int | None, ranks: Int64 | None
+) -> PredicateValues:
+    """Return the values of one group: all of them, or the first few.
+
+    Args:
+        store: the graph.
+        node: owner of the values.
+        group: predicate, direction and number of edges, as `groups` returns them.
+        few: wanted number of examples; None reads everything.
+        ranks: for descriptions of mediators.
+    """
+    relation, inverse, count = group
+    check()
+    direction, label = Direction.IN if inverse else Direction.OUT, store.relations[relation]
+    way = "in" if inverse else "out"
+    if relation in store.undirected_relations() and store.schema().relations[relation].symmetric:
+        way = "both"
+    if few is not None and count > _READ:
+        return PredicateValues(label, way, count, [])
+    batch = store.edges(store.numbers([node]), direction, np.array([relation]))
+    ids = store.ids(batch.other)
+    edges = batch.edge.tolist()
+    order = sorted(range(len(ids)), key=lambda at: (ids[at], edges[at]))[:few]
+    return PredicateValues(label, way, count, _items(store, batch.take(np.array(order, np.int64)), node, ranks))
+
+
+def _items(store: GraphStore, batch: EdgeBatch, node: EntityId, ranks: Int64 | None) -> list[Json]:
+    """Return the far ends of some edges, with the edges' properties."""
+    numbers = batch.other
+    nodes = store.nodes(store.ids(numbers))
+    fields: Collection[str] = EDGE_FIELDS
+    items = []
+    for end, said in zip(nodes, store.edge_properties(batch.edge), strict=True):
+        properties = {key: value for key, value in full_edge(node, "", end.id, said).items() if key not in fields}
+        items.append({**stub_node(end), **properties})
+    for at, told in about(store, numbers, nameless(nodes), store.numbers([node]), ranks):
+        items[at]["about"] = told
+    return items
+
+
+FOLD_TOKENS, FOLD_SHARE = 500, 3
+"""What folded groups may take, and their part of a page's room."""
+
+_SAMPLE, _LOOKED_AT = 2, 64
+"""Nodes shown of a folded group, and edges to nodes of equal degree that they are chosen from by id."""
+
+_LIKELY_GROUP = 16 + estimate_tokens(compact({"predicate": "", "direction": "out", "count": 1, "sample": [{"id": ""}]}))
+"""A group with ids of some letters: no more groups are looked at, though they might fit."""
+
+_MOST_GROUPS = np.iinfo(np.uint8).max
+
+
+def fold_edges(
+    store: GraphStore, subgraph: Subgraph, order: SubgraphOrder, shown: Int64, room: int | None
+) -> tuple[list[Json], int]:
+    """Count the edges that are not shown by predicate and direction, the most relevant first, each with a sample.
+
+    Returns:
+        The groups that there is room for, and how many more there are.
+    """
+    labels = store.relations
+    counts = order.counts - np.bincount(order.class_of(shown), minlength=len(order.counts))
+    kept = counts.nonzero()[0]
+    groups, of = np.unique(order.relation[kept] * len(WAYS) + order.way[kept], return_inverse=True)
+    total = np.bincount(of, counts[kept], len(groups)).astype(np.int64)
+    nearest = np.full(len(groups), np.iinfo(np.int64).max)
+    np.minimum.at(nearest, of, order.hops[kept])
+    relations, ways = np.divmod(groups, len(WAYS))
+    left = min(FOLD_TOKENS, (room or FOLD_SHARE * FOLD_TOKENS) // FOLD_SHARE)
+    most = min(left // _LIKELY_GROUP + 1, _MOST_GROUPS)
+    ranks = order.relation_keys[relations]
+    ranked = np.lexsort((-total, nearest, ranks))
+    if most < len(groups):  # labels decide among equal ones alone
+        bound = ranked[most - 1]
+        after = ranked[most:]
+        equal = (ranks[after] == ranks[bound]) & (nearest[after] == nearest[bound]) & (total[after] == total[bound])
+        ranked = ranked[: most + int(equal.sum())]
+    columns = (ranks, nearest, -total, relations, ways)
+    told = zip(*(column[ranked].tolist() for column in columns), ranked.tolist(), strict=True)
+    spelled = sorted((*before, labels[relation], way, at) for *before, relation, way, at in told)
+    first = np.array([at for *_, at in spelled[:most]], np.int64)
+    number = np.zeros(len(groups), np.uint8)
+    number[first] = np.arange(1, len(first) + 1)
+    marks = np.zeros(len(counts), np.uint8)
+    marks[kept] = np.where(order.hops[kept] == nearest[of], number[of], 0)
+    samples = _samples(store, subgraph, order, marks, shown, len(first))
+    found: list[Json] = []
+    for at, sample in zip(first.tolist(), samples, strict=True):
+        label, way = labels[int(relations[at])], WAYS[int(ways[at])]
+        item = {"predicate": label, "direction": way, "count": int(total[at]), "sample": sample}
+        left -= estimate_tokens(compact(item)) + 1
+        if left < 0:
+            break
+        found.append(item)
+    return found, len(groups) - len(found)
+
+
+def _samples(
+    store: GraphStore, subgraph: Subgraph, order: SubgraphOrder, marks: npt.NDArray[np.uint8], shown: Int64, groups: int
+) -> list[list[Json]]:
+    """Return the far ends of the first edges of each group; for mediators their descriptions.
+
+    Args:
+        store: the graph.
+        subgraph: N nodes and E edges.
+        order: that of its edges, C classes of them.
+        marks: (C,) the group of each class, counted from 1; 0 for none.
+        shown: edges that are left out.
+        groups: number of groups; each has an edge.
+    """
+    check()
+    if not groups:
+        return []
+    rows, group = order.marked(marks)
+    is_left = np.ones(len(subgraph.edges), np.bool_)
+    is_left[shown] = False
+    left = is_left.take(rows).nonzero()[0]
+    left = left[np.argsort(group[left], kind="stable")]
+    rows, group = rows[left], group[left]
+    starts = np.searchsorted(group, np.arange(1, groups + 1))
+    sizes = np.diff(starts, append=len(rows))
+    far = order.far(rows)
+    keys = -subgraph.degrees.take(far)
+    # The second lowest key of each group, equal ones apart, bounds its first two edges.
+    least = np.minimum.reduceat(keys, starts)
+    lowest = keys == least.repeat(sizes)
+    second = np.minimum.reduceat(np.where(lowest, 0, keys), starts)
+    bound = np.where(np.add.reduceat(lowest, starts, dtype=np.int64) < _SAMPLE, second, least)
+    kept = (keys <= bound.repeat(sizes)).nonzero()[0]
+    begins = np.searchsorted(kept, starts)
+    kept = kept[np.arange(len(kept)) - begins.repeat(np.diff(begins, append=len(kept))) < _LOOKED_AT]
+    numbers = subgraph.nodes[far[kept]]
+    ends: list[dict[EntityId, int]] = [{} for _ in range(groups)]
+    for at, id, node in zip(group[kept].tolist(), store.ids(numbers), numbers.tolist(), strict=True):
+        ends[at - 1][id] = node
+    chosen = [nsmallest(_SAMPLE, each) for each in ends]
+    nodes = store.nodes([id for ids in chosen for id in ids])
+    items = [{key: value for key, value in stub_node(node).items() if key != "entity_type"} for node in nodes]
+    own = np.array([ends[at][id] for at, ids in enumerate(chosen) for id in ids], numbers.dtype)
+    seeds = subgraph.nodes[: np.searchsorted(subgraph.hops, 0, "right")]
+    for at, said in about(store, own, nameless(nodes), seeds, order.ranks):
+        items[at]["about"] = dict(list(said.items())[:1])
+    each_item = iter(items)
+    return [[next(each_item) for _ in ids] for ids in chosen]
+
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
 """Tokens of the smallest node."""

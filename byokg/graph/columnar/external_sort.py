@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from byokg.arrays import Int64, Integers
 from byokg.graph.columnar.schema import convert, join_batches
-from byokg.index.string_hashes import string_buffers
+from byokg.index.vocabulary import string_buffers
 
 RANGE_BITS = 17
 """Nodes share a file when their numbers differ in these lowest bits only."""

@@ -41,7 +41,7 @@ from byokg.graph.store import (
     RelationCounts,
     Schema,
 )
-from byokg.index.string_hashes import Texts, positions
+from byokg.index.vocabulary import Texts, positions
 from byokg.types import EntityId, Node, Properties, Triple
 
 _BISECT_FROM = 8192

@@ -18,11 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Int64, Integers
-from byokg.index.string_hashes import hash_column, positions, string_buffers
-
-Bytes = npt.NDArray[np.uint8]
-UInt64 = npt.NDArray[np.uint64]
+from byokg.arrays import Bytes, Int64, Integers, UInt64
+from byokg.index.vocabulary import hash_column, positions, string_buffers
 
 Kind = TypeVar("Kind", bound=np.generic)
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.external_sort import ArrayFile
 from byokg.graph.columnar.folder import map_array
-from byokg.index.string_hashes import (
+from byokg.index.vocabulary import (
     Texts,
     UInt32,
     hash_column,

@@ -23,7 +23,7 @@ from byokg.graph.columnar.external_sort import ArrayFile
 from byokg.graph.columnar.folder import map_array, relation_width, slots
 from byokg.graph.columnar.schema import PropertyColumn, place, plain
 from byokg.graph.sorted_ids import distinct
-from byokg.index.string_hashes import positions
+from byokg.index.vocabulary import positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 
 _LEAST, _SHARE = 1 << 12, 8

@@ -22,7 +22,7 @@ from byokg.graph.columnar.ids import first_rows
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.sorted_ids import portions, ranges, spread
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.index.string_hashes import narrow, positions
+from byokg.index.vocabulary import narrow, positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 
 

@@ -52,7 +52,7 @@ from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, convert, count_schema, join_batches
 from byokg.graph.columnar.undirected import lower_end_first
 from byokg.graph.sorted_ids import SortedEdges, incoming_order, sort_edges
-from byokg.index.string_hashes import hash_column, sort_hashes
+from byokg.index.vocabulary import hash_column, sort_hashes
 
 S = TypeVar("S")
 T = TypeVar("T")

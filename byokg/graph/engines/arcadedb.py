@@ -58,7 +58,7 @@ from byokg.types import Cell, EntityId, Language, Node, NodeCell, PathCell, Prop
 
 if TYPE_CHECKING:
     from byokg.graph.engines.oxigraph import OxigraphStore
-    from byokg.index.string_hashes import Texts
+    from byokg.index.vocabulary import Texts
 
 FOLDER = ENGINE_FOLDERS["cypher"]
 BUILD = "build.json"

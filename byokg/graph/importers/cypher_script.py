@@ -22,7 +22,7 @@ from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.guard.guard import unquoted
 from byokg.graph.guard.tokens import Cursor, Token, Unreadable, place, tokenise_cypher
-from byokg.graph.importers.records import Records, spelled
+from byokg.graph.importers.table_stream import Records, spelled
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 _STATEMENT = re.compile(

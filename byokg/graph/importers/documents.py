@@ -31,8 +31,7 @@ from byokg.files import TextFile
 from byokg.graph.export_formats import DIRECTED
 from byokg.graph.importers.json_lines import read_record
 from byokg.graph.importers.python_graphs import networkx_records
-from byokg.graph.importers.records import Label, Records
-from byokg.graph.importers.table_stream import DEFAULT_RELATION
+from byokg.graph.importers.table_stream import DEFAULT_RELATION, Label, Records
 from byokg.graph.rdf.literals import ENGLISH
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 

@@ -20,7 +20,7 @@ from byokg.graph.importers.cypher_script import read_cypher
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import ENDINGS, TableOptions
 from byokg.graph.importers.json_lines import JsonLinesFile
-from byokg.graph.importers.records import RecordReader, Records, RecordStream
+from byokg.graph.importers.table_stream import RecordReader, Records, RecordStream
 from byokg.graph.importers.tables import PropertyTables, edge_table, end_tables
 from byokg.graph.importers.triples import TripleFile
 
@@ -118,9 +118,8 @@ def _json_lines(opening: Opening) -> GraphStream:
 
 
 def _rdf(opening: Opening) -> GraphStream:
-    from byokg.graph.rdf.importer import RdfFile
+    from byokg.graph.rdf.importer import RdfFile, TripleStream
     from byokg.graph.rdf.ntriples import BadLines
-    from byokg.graph.rdf.streamed import TripleStream
 
     paths = tuple(opening.paths)
     kind = TripleStream if opening.streamed and TripleStream.fits(paths) else RdfFile

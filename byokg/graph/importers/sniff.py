@@ -23,13 +23,12 @@ from byokg.errors import ImportFailed
 from byokg.files import TextFile, in_bytes, uncompressed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import TEXT
-from byokg.graph.importers.choose import DELIMITED_ENDINGS, files_read, import_graph, source_files
+from byokg.graph.importers.choose import DELIMITED_ENDINGS, ZIP, files_read, import_graph, source_files
 from byokg.graph.importers.columns import InferredKinds, node_header, words
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import DETECTED, TableOptions
 from byokg.graph.importers.formats import Format, find_format
 from byokg.graph.importers.tables import MAPPING, edge_table
-from byokg.graph.importers.zip_archives import ZIP
 from byokg.graph.store import Direction
 
 SAMPLED_FROM, _SAMPLE_BYTES = 1 << 26, 1 << 23

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Integers
+from byokg.arrays import Integers, UInt64
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.schema import (
@@ -43,7 +43,7 @@ from byokg.graph.importers.tables import (
     to_infer,
     undirected_edges,
 )
-from byokg.index.string_hashes import UInt64, hash_column, positions
+from byokg.index.vocabulary import hash_column, positions
 
 
 class TripleFile:

@@ -32,7 +32,7 @@ from byokg.errors import ConfigError, GraphError, ImportFailed
 from byokg.files import TextFile, new_file, uncompressed
 from byokg.graph.columnar.writer import map_ahead
 from byokg.graph.rdf.terms import FREEBASE, RDFS_LABEL, SKOS
-from byokg.index.string_hashes import positions
+from byokg.index.vocabulary import positions
 
 FREEBASE_DUMP, WIKIDATA_DUMP = "freebase", "wikidata"
 

@@ -38,7 +38,7 @@ from byokg.graph.rdf.terms import (
 )
 from byokg.graph.sorted_ids import distinct, distinct_rows
 from byokg.graph.store import ALL_VALUES
-from byokg.index.string_hashes import positions, string_buffers
+from byokg.index.vocabulary import positions, string_buffers
 from byokg.types import Value
 
 INTEGERS = frozenset(

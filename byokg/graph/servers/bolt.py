@@ -32,8 +32,7 @@ from byokg.errors import (
     StoreUnavailable,
     import_extra,
 )
-from byokg.graph.servers.bolt_errors import translate
-from byokg.graph.servers.bolt_values import BoltValues
+from byokg.graph.servers.bolt_values import BoltValues, translate
 from byokg.graph.servers.cypher_schema import (
     CypherServer,
     PropertyNames,

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.datasets.hugging_face`, with the library where it is installed."""
+"""Tests of `byokg.evaluation.datasets.folder`, with the library where it is installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError, DatasetError, MissingExtra
-from byokg.evaluation.datasets.hugging_face import hugging_face
+from byokg.evaluation.datasets.folder import hugging_face
 
 ROWS = [
     {"id": "a", "query": "Who directed Heat?", "gold": "Michael Mann", "q_entity": ["Heat"], "split": "test"},
@@ -96,11 +96,11 @@ def test_a_column_of_graphs_gives_each_question_its_own(tmp_path: Path, monkeypa
         {"question": "Who?", "answers": [name], "topic_entities": ["Heat"], "graph": [["Heat", "by", name]]}
         for name in ("Ann", "Bob")
     ]
-    monkeypatch.setattr("byokg.evaluation.datasets.hugging_face._load_splits", lambda place: {"test": rows})
+    monkeypatch.setattr("byokg.evaluation.datasets.folder._load_splits", lambda place: {"test": rows})
     questions = hugging_face(tmp_path)
     assert questions.has_subgraphs()
     assert sorted(questions.subgraph("2").entities()) == ["Bob", "Heat"]
     assert not hugging_face(tmp_path, graph=tmp_path).has_subgraphs()
     without = [{key: value for key, value in row.items() if key != "graph"} for row in rows]
-    monkeypatch.setattr("byokg.evaluation.datasets.hugging_face._load_splits", lambda place: {"test": without})
+    monkeypatch.setattr("byokg.evaluation.datasets.folder._load_splits", lambda place: {"test": without})
     assert not hugging_face(tmp_path).has_subgraphs()

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.datasets.rewriting`, and of `byokg testset --rewrite`."""
+"""Tests of `byokg.evaluation.datasets.testset`, and of `byokg testset --rewrite`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from byokg.cli.main import main
 from byokg.errors import LlmError
 from byokg.evaluation.datasets.folder import SHIPPED
-from byokg.evaluation.datasets.rewriting import objection, rewrite
-from byokg.evaluation.datasets.testset import QuestionRecord, Testset
+from byokg.evaluation.datasets.testset import QuestionRecord, Testset, objection, rewrite
 from byokg.graph.importers.choose import build_graph
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel

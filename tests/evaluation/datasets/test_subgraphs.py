@@ -7,8 +7,7 @@ import pytest
 
 from byokg.errors import ConfigError, GraphExists
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.datasets.freebase import Rog
-from byokg.evaluation.datasets.subgraphs import write_subgraphs
+from byokg.evaluation.datasets.freebase import Rog, write_subgraphs
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import neighbours, triples
 from byokg.types import EntityId, Node, Triple

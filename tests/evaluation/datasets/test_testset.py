@@ -9,8 +9,8 @@ import pytest
 from byokg.errors import ConfigError, GraphExists
 from byokg.evaluation.datasets.audit import audit
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, unanswered
-from byokg.evaluation.datasets.gold import execute, select_keys
 from byokg.evaluation.datasets.patterns import KINDS
+from byokg.evaluation.datasets.sampled_graph import execute, select_keys
 from byokg.evaluation.datasets.testset import Testset, make_testset, write_testset
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph

@@ -15,8 +15,7 @@ import pytest
 
 from byokg.errors import RunError
 from byokg.evaluation.records import PREDICTIONS
-from byokg.evaluation.report.asking import asker
-from byokg.evaluation.report.live import LiveRuns
+from byokg.evaluation.report.live import LiveRuns, asker
 from byokg.evaluation.report.server import ViewServer
 from byokg.evaluation.report.view import asked_by, differences, summarise
 from byokg.evaluation.run_folder import METRICS_FILE, PAUSED, Run

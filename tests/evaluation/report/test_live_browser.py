@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from byokg.evaluation.records import PREDICTIONS
-from byokg.evaluation.report.asking import asker
-from byokg.evaluation.report.live import LiveRuns
+from byokg.evaluation.report.live import LiveRuns, asker
 from byokg.evaluation.report.server import ViewServer
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.columnar.graph import ColumnarGraph

@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.report.paper_table`."""
+"""Tests of `byokg.evaluation.report.comparison_tables`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
-from byokg.evaluation.report.paper_table import PaperTable, paper_table, written
+from byokg.evaluation.report.comparison_tables import PaperTable, paper_table, written
 from byokg.evaluation.run_folder import Run, read_runs
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import Answer, AnswerItem, Question

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from byokg.graph.columnar.ids import Interner, Numbering
 from byokg.graph.columnar.node_ids import IdIndex
-from byokg.index import string_hashes
-from byokg.index.string_hashes import hash_column
+from byokg.index import vocabulary
+from byokg.index.vocabulary import hash_column
 
 
 def one_by_one(index: IdIndex, texts: list[str]) -> list[int]:
@@ -34,7 +34,7 @@ def test_every_id_is_found_and_no_other(texts: list[str]) -> None:
 
 def test_ids_of_equal_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     # The remainder by 1 is always 0, so that only the length counts.
-    monkeypatch.setattr(string_hashes, "_PRIMES", (1, 1))
+    monkeypatch.setattr(vocabulary, "_PRIMES", (1, 1))
     texts = ["abc", "cab", "bca", "xyz", "ad", "da", *(f"pad{number}" for number in range(20))]
     index = IdIndex.build(pa.array(texts, pa.large_string()))
     assert len(np.unique(index.hashes)) < len(texts)
@@ -44,7 +44,7 @@ def test_ids_of_equal_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_long_ids_and_many_blocks_hash_alike_one_by_one_and_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(string_hashes, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(vocabulary, "_BLOCK_BYTES", 1000)
     texts = ["", "\0", "\0\0", "a" * 5000, "b" * 1024, "c" * 512, "d" * 511, *(f"é{number}" for number in range(500))]
     index = IdIndex.build(pa.array(texts, pa.large_string()))
     assert one_by_one(index, texts) == list(range(len(texts)))
@@ -93,14 +93,14 @@ def test_a_slice_of_a_column_is_read_from_where_it_starts() -> None:
     assert interner.numbers(column.slice(2)).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("primes", [string_hashes._PRIMES, (1, 1)], ids=["usual hashes", "equal hashes"])
+@pytest.mark.parametrize("primes", [vocabulary._PRIMES, (1, 1)], ids=["usual hashes", "equal hashes"])
 @settings(max_examples=60, deadline=None)
 @given(columns=st.lists(st.lists(texts, unique=True, max_size=12), max_size=5))
 def test_it_agrees_with_a_dict_also_when_all_strings_of_one_length_have_one_hash(
     primes: tuple[int, int], columns: list[list[str]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(string_hashes, "_PRIMES", primes)
+        patch.setattr(vocabulary, "_PRIMES", primes)
         interner, expected = Interner(), dict[str, int]()
         for column in columns:
             assert numbers(interner, *column) == [expected.setdefault(text, len(expected)) for text in column]

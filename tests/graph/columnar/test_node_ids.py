@@ -18,8 +18,8 @@ from byokg.graph.columnar import folder, node_ids
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex, find_spaces, write_ids
 from byokg.graph.importers.choose import build_graph, import_graph
-from byokg.index import string_hashes
-from byokg.index.string_hashes import hash_column, sort_hashes
+from byokg.index import vocabulary
+from byokg.index.vocabulary import hash_column, sort_hashes
 from byokg.types import EntityId, Node
 from tests.graph.contract import STRANGE_IDS, edge
 
@@ -121,7 +121,7 @@ class TestSplit:
         assert all((tmp_path / name).read_bytes() == (tmp_path / "one" / name).read_bytes() for name in files)
 
     def test_ids_of_equal_hash_are_told_apart(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(string_hashes, "_PRIMES", (1, 1))
+        monkeypatch.setattr(vocabulary, "_PRIMES", (1, 1))
         check(column := written(tmp_path, texts := [f"n/{number}" for number in range(10, 99)]), texts)
         assert column.spaces is not None
 
@@ -150,7 +150,7 @@ def test_ids_that_share_little_stay_whole(tmp_path: Path) -> None:
 
 
 def test_columns_too_long_for_32_bits_have_64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(string_hashes, "_NARROW_BYTES", 10)
+    monkeypatch.setattr(vocabulary, "_NARROW_BYTES", 10)
     texts = [f"long id {number}" for number in range(30)]
     column = written(tmp_path, texts)
     assert column.texts.type == pa.large_string()

@@ -23,7 +23,7 @@ from byokg.graph.columnar import writer as graph_writer
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers import choose, delimited
 from byokg.graph.importers.choose import build_graph, import_graph
-from byokg.graph.rdf import classes
+from byokg.graph.rdf import importer
 from byokg.graph.store import Direction
 
 
@@ -199,11 +199,11 @@ import os, signal, sys
 from byokg import files
 from byokg.graph.columnar import external_sort, writer
 from byokg.graph.importers import choose, delimited
-from byokg.graph.rdf import classes
+from byokg.graph.rdf import importer
 
 source, out, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
 delimited._BLOCK_BYTES, delimited._PARSE_BYTES, writer._KEPT_EVERY_S, external_sort.RANGE_BITS = 2000, 2000, 0, 3
-choose._LEAST_PORTION, choose._PORTIONS, files._LINES_BYTES, classes._TOGETHER = 9000, 1 << 32, 9000, 200
+choose._LEAST_PORTION, choose._PORTIONS, files._LINES_BYTES, importer._TOGETHER = 9000, 1 << 32, 9000, 200
 
 def told(doing, edges):
     global calls
@@ -223,7 +223,7 @@ def test_a_build_that_is_killed_again_and_again_ends_with_the_same_bytes(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[[Path], Path] | None
 ) -> None:
     source = made(tmp_path / "in") if made else source
-    monkeypatch.setattr(classes, "_TOGETHER", 200)
+    monkeypatch.setattr(importer, "_TOGETHER", 200)
     build_graph(source, tmp_path / "whole")
     said: list[list[str]] = []
     for calls in (1, 3, 5, 9, 14, 5, 2, 25, 40, -1):

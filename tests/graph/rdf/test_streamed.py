@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.rdf.streamed`, and of what `ntriples` leaves out."""
+"""Tests of `byokg.graph.rdf.importer`, and of what `ntriples` leaves out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byokg import files
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph, graph_folder, import_graph, import_into
-from byokg.graph.rdf import classes, literals
+from byokg.graph.rdf import importer, literals
 from byokg.graph.store import Direction
 from byokg.types import EntityId
 
@@ -62,7 +62,7 @@ def test_edges_that_are_handed_on_give_the_graph_of_edges_that_are_held(
 ) -> None:
     (tmp_path / "graph.nt").write_bytes(b"".join(lines()))
     whole = import_graph(tmp_path / "graph.nt")
-    monkeypatch.setattr(classes, "_TOGETHER", at_once)
+    monkeypatch.setattr(importer, "_TOGETHER", at_once)
     monkeypatch.setattr(literals, "_ROWS", at_once)
     held = import_graph(tmp_path / "graph.nt")
     for entity in whole.entities():

@@ -37,7 +37,7 @@ from byokg.graph.servers.bolt import (
     planner_objection,
     pretends,
 )
-from byokg.graph.servers.bolt_errors import meaning
+from byokg.graph.servers.bolt_values import meaning
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.graph.servers.ntriples import TripleLines
+from byokg.graph.servers.sparql import TripleLines
 
 Json = dict[str, object]
 
