@@ -14,28 +14,29 @@
   and a reply that lists ten answers is right by any of them, so here it is a Hit.
 - `webqsp-official`: sets of ids, against the annotated parse of the question that fits best.
 - `cron` and `stark`: positions in a ranking.
+
+`profiles.toml` has their publications and the meaning of each metric.
 """
 
 from __future__ import annotations
 
 import re
 import string
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from itertools import chain
-from math import inf
+from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.datasets.result_sets import NODE, GoldResult, same_result, same_sets
 from byokg.evaluation.metrics import UNSTATED, normalise, score
 from byokg.types import NodeCell
-
-UNBOUNDED = inf
 
 
 @dataclass(frozen=True)
@@ -73,19 +74,18 @@ class Profile:
     """The rows of the breakdown in which a question counts."""
 
 
-STRICT = Profile(
-    name="strict",
-    source="byokg",
-    metrics=(
-        Metric("hit", "any predicted answer equals a gold answer"),
-        Metric("hits@1", "the first predicted answer equals a gold answer"),
-        Metric("precision", "right answers over distinct predicted answers"),
-        Metric("recall", "right answers over distinct gold answers"),
-        Metric("f1", "harmonic mean of the question's precision and recall"),
-        Metric("em", "predicted and gold answers are equal as sets"),
-    ),
-    score=lambda case: astuple(score(case.matched_answers, case.gold)),
-)
+_CATALOGUE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def _profile(name: str, score: Callable[[Case], tuple[float, ...]], **rules: Callable[[Case], Any]) -> Profile:
+    """Return a profile of `profiles.toml`; `rules` are its further functions."""
+    entry = _CATALOGUE[name]
+    listed = {metric: {"meaning": each} if isinstance(each, str) else each for metric, each in entry["metrics"].items()}
+    metrics = tuple(Metric(metric, **each) for metric, each in listed.items())
+    return Profile(name, score=score, **{**entry, "metrics": metrics}, **rules)
+
+
+STRICT = _profile("strict", lambda case: astuple(score(case.matched_answers, case.gold)))
 
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -130,40 +130,7 @@ def _gcr(case: Case) -> tuple[float, ...]:
     return _substring_scores(sum(any(gold in line for gold in golds) for line in lines) / len(lines), recall)
 
 
-_SHARED = (
-    Metric("accuracy", "share of gold answers that occur in the prediction; the same as recall"),
-    Metric("hit", "any gold answer occurs in the prediction"),
-)
-_RECALL = Metric("recall", "share of gold answers that occur in the prediction")
-_ROG = (
-    *_SHARED,
-    Metric("precision", "matched gold answers over lines predicted; above 1 where a line matches several", UNBOUNDED),
-    _RECALL,
-    Metric("f1", "harmonic mean of these two; below 2", 2.0),
-)
-
-ROG = Profile("rog", "RoG (arXiv:2310.01061)", _ROG, _rog, nulls="skipped")
-
-GNN_RAG = Profile(
-    "gnn-rag",
-    "GNN-RAG (arXiv:2405.20139)",
-    (*_ROG, Metric("hits@1", "any gold answer occurs in the first line")),
-    _gnn_rag,
-    nulls="skipped",
-)
-
-GCR = Profile(
-    "gcr",
-    "GCR (arXiv:2410.13080)",
-    (
-        *_SHARED,
-        Metric("precision", "share of lines in which any gold answer occurs"),
-        _RECALL,
-        Metric("f1", "harmonic mean of these two"),
-    ),
-    _gcr,
-    nulls="skipped",
-)
+ROG, GNN_RAG, GCR = (_profile(*each) for each in (("rog", _rog), ("gnn-rag", _gnn_rag), ("gcr", _gcr)))
 
 
 _MARK = "ans:"
@@ -202,20 +169,9 @@ def _subgraphrag_score(case: Case) -> tuple[float, ...]:
     return float(matched > 0), precision, matched / len(golds), f1, f1, float(f1 == 1.0)
 
 
-SUBGRAPHRAG = Profile(
-    name="subgraphrag",
-    source="SubgraphRAG (arXiv:2410.20724)",
-    metrics=(
-        Metric("hit", "any gold answer occurs in an answer line"),
-        Metric("precision", "gold answers paired over distinct answer lines"),
-        Metric("recall", "gold answers paired over distinct gold answers"),
-        Metric("f1", "harmonic mean of the question's precision and recall (macro F1)"),
-        Metric("micro f1", "F1 over the answers of all questions together", pooled=True),
-        Metric("em", "f1 is 1"),
-    ),
-    score=_subgraphrag_score,
-    # Weighed by how many answers there are, the mean of the questions' F1 is the F1 over all answers pooled.
-    weigh=lambda case: float(len(_extract_answers(case)) + len(_golds(case))),
+# Weighed by how many answers there are, the mean of the questions' F1 is the F1 over all answers pooled.
+SUBGRAPHRAG = _profile(
+    "subgraphrag", _subgraphrag_score, weigh=lambda case: float(len(_extract_answers(case)) + len(_golds(case)))
 )
 
 
@@ -261,33 +217,8 @@ def _text2cypher(case: Case) -> tuple[float, ...]:
     return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold), *map(float, executed)
 
 
-BYOKG = Profile(
-    name="byokg",
-    source='ByoKG-RAG (arXiv:2507.04127v1), "Metrics"',
-    metrics=(
-        Metric("hit", "any answer equals a gold answer once both are normalised"),
-        # Differs: the paper adds the original prediction to the answer; of lists, the first of each is taken, so that
-        # there are two.
-        Metric("h@2", "the first answer, or the first that the model gave without the graph, equals a gold answer"),
-    ),
-    score=_byokg,
-)
-
-TEXT2CYPHER = Profile(
-    name="text2cypher",
-    # Differs: the paper has a language model judge; this compares the values, and `judge` asks one.
-    source='ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher)',
-    metrics=(
-        Metric("graded", "1 where the answers are the values of the gold rows, 0.5 where some are, else 0"),
-        Metric("em", "the answers are the values of the gold rows"),
-        Metric("execution", "the result of the query equals the gold rows, as CypherBench and Spider compare them"),
-        Metric("execution+", "the same, though the result may have further columns"),
-        Metric("execution (sets)", "both are equal as sets of rows, with the same order of columns, as BIRD compares"),
-    ),
-    score=_text2cypher,
-    scorable=lambda case: any(True for _ in _flatten_cells(case.rows)),
-    needs="rows of the gold query",
-)
+BYOKG = _profile("byokg", _byokg)
+TEXT2CYPHER = _profile("text2cypher", _text2cypher, scorable=lambda case: any(True for _ in _flatten_cells(case.rows)))
 
 
 _BRACES = re.compile(r"\{(.*?)\}", re.DOTALL)
@@ -318,19 +249,7 @@ def _structgpt(case: Case) -> tuple[float, ...]:
     return (float(any(name.strip() and name.lower() in text for name in names)),)
 
 
-TOG = Profile(
-    "tog",
-    "Think-on-Graph (arXiv:2307.07697)",
-    (Metric("hit", "the reply, or what stands in its first braces, contains a gold answer or is part of one"),),
-    _tog,
-)
-
-STRUCTGPT = Profile(
-    "structgpt",
-    "StructGPT (arXiv:2305.09645)",
-    (Metric("hit", "a gold answer, or an alias of one, occurs in the reply"),),
-    _structgpt,
-)
+TOG, STRUCTGPT = _profile("tog", _tog), _profile("structgpt", _structgpt)
 
 
 _SIMPLE = ("simple_entity", "simple_time")
@@ -370,30 +289,7 @@ def _stark(case: Case) -> tuple[float, ...]:
     return float(rank == 1), float(1 <= rank <= 5), found / len(gold), 1 / rank if rank else 0.0
 
 
-CRON = Profile(
-    name="cron",
-    source="CronQuestions (arXiv:2106.01515)",
-    metrics=(
-        Metric("hits@1", "a gold answer, by id or year, is the first of the ranking"),
-        Metric("hits@10", "a gold answer is among the first ten"),
-    ),
-    score=_cron,
-    groups=_cron_groups,
-)
-
-STARK = Profile(
-    name="stark",
-    source="STaRK (arXiv:2404.13207)",
-    metrics=(
-        Metric("hits@1", "the first node is a gold answer"),
-        Metric("hits@5", "a gold answer is among the first five nodes"),
-        Metric("recall@20", "share of gold answers among the first twenty nodes"),
-        Metric("mrr", "1 over the rank of the first gold answer, 0 if there is none"),
-    ),
-    score=_stark,
-    scorable=_has_ids,
-    needs="ids of gold and predicted answers",
-)
+CRON, STARK = _profile("cron", _cron, groups=_cron_groups), _profile("stark", _stark, scorable=_has_ids)
 
 
 def _agreement(said: AbstractSet[str], gold: AbstractSet[str]) -> tuple[float, float, float]:
@@ -412,19 +308,10 @@ def _webqsp_score(case: Case) -> tuple[float, ...]:
     return (*best, float(best[0] == 1.0))
 
 
-WEBQSP_OFFICIAL = Profile(
-    name="webqsp-official",
-    # Differs: the official script leaves out questions without a prediction; here they score zero.
-    source="WebQSP (Yih et al., ACL 2016, the script that comes with the data)",
-    metrics=(
-        Metric("f1", "the best F1 over the readings"),
-        Metric("precision", "precision for that reading; 1 where nothing is predicted"),
-        Metric("recall", "recall for that reading"),
-        Metric("em", "the best F1 is 1"),
-    ),
-    score=_webqsp_score,
+WEBQSP_OFFICIAL = _profile(
+    "webqsp-official",
+    _webqsp_score,
     scorable=lambda case: bool(case.gold_ids or case.parses) and bool(case.answer_ids or not case.answers),
-    needs="ids of gold and predicted answers",
 )
 
 
