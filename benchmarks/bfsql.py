@@ -40,8 +40,7 @@ from benchmarks.rows import Bar, Row, labelled, show, show_bars  # noqa: E402
 from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
 from byokg.evaluation.datasets.folder import Folder  # noqa: E402
 from byokg.graph.bfsql.engine import bfs_query, known_seeds  # noqa: E402
-from byokg.graph.bfsql.protocol import BfsRequest, Json, compact  # noqa: E402
-from byokg.graph.bfsql.topology import SearchScope, breadth_first  # noqa: E402
+from byokg.graph.bfsql.protocol import BfsRequest, Json, SearchScope, breadth_first, compact  # noqa: E402  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.paths import follow  # noqa: E402

@@ -47,8 +47,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
-from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import count, paths
+from byokg.graph.pathql.search import PathLimits
 
 Pair = tuple[str, str]
 Times = tuple[float, float]

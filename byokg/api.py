@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from byokg.graph.importers.dialects import TableOptions
-    from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.extras.rules import Inferred
     from byokg.graph.pathql.query import InferenceRule
     from byokg.graph.pathql.result import PathResult
+    from byokg.graph.pathql.search import PathLimits
     from byokg.graph.paths import Walks
     from byokg.index.embedders import Embedder
     from byokg.linking.entities import EntityLinker

@@ -77,7 +77,7 @@ class Profile:
 _CATALOGUE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
-def _profile(name: str, score: Callable[[Case], tuple[float, ...]], **rules: Callable[[Case], Any]) -> Profile:
+def _profile(name: str, score: Callable[[Case], tuple[float, ...]], **rules: Any) -> Profile:
     """Return a profile of `profiles.toml`; `rules` are its further functions."""
     entry = _CATALOGUE[name]
     listed = {metric: {"meaning": each} if isinstance(each, str) else each for metric, each in entry["metrics"].items()}

@@ -19,8 +19,8 @@ from byokg.arrays import Float64, Int64
 from byokg.graph.cancellation import check
 from byokg.graph.pathql.automaton import single_steps
 from byokg.graph.pathql.expander import Expander, StepOptions, steps_along
-from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import NameTerm
+from byokg.graph.pathql.result import NameResolver
 from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at, sort_distinct, spread
 from byokg.graph.store import (
     EdgeBatch,

@@ -12,8 +12,15 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.engine import grounded
-from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, ValueFilter, read_request
-from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first
+from byokg.graph.bfsql.protocol import (
+    BfsRequest,
+    EdgeFilter,
+    SearchScope,
+    Subgraph,
+    ValueFilter,
+    breadth_first,
+    read_request,
+)
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.traversal import triples

@@ -48,9 +48,9 @@ from byokg.graph.bfsql.protocol import (
 from byokg.graph.cancellation import left_s
 from byokg.graph.guard.guard import lint_query, strings_in
 from byokg.graph.inverses import twin_relations
-from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
+from byokg.graph.pathql.search import PathLimits
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, Schema, as_json
 from byokg.graph.value_indexes import nodes_holding

@@ -213,9 +213,9 @@ class PathRetriever:
 
     def _queried(self, text: str, request: Request) -> list[Evidence]:
         """Return the paths that a path query finds, those along the same relations from one node in one item."""
-        from byokg.graph.pathql.budget import PathLimits
         from byokg.graph.pathql.evaluate import paths
         from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
+        from byokg.graph.pathql.search import PathLimits
 
         try:
             query = parse(text)
@@ -265,8 +265,8 @@ class PathRetriever:
         targets = best_first(request.linked.drafts)[: self.anchors]
         if not sources or not targets or self.shortest == 0:
             return []
-        from byokg.graph.pathql.budget import PathLimits
         from byokg.graph.pathql.evaluate import paths
+        from byokg.graph.pathql.search import PathLimits
 
         query = connecting(sources, targets, self.shortest, self.shortest_hops)
         most = self.shortest * len(sources) * len(targets)

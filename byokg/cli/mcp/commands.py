@@ -335,12 +335,12 @@ def paths(
     Start and end are ids, or names that one node has.
     """
     from byokg.files import write_file
-    from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.evaluate import count
     from byokg.graph.pathql.evaluate import paths as run
     from byokg.graph.pathql.extras import drawing
     from byokg.graph.pathql.extras.rules import schema_rules
     from byokg.graph.pathql.grammar import parse_rules
+    from byokg.graph.pathql.search import PathLimits
     from byokg.open import use_graph
 
     text = sys.stdin.read() if query == "-" else query

@@ -18,11 +18,14 @@ from byokg.graph.bfsql.protocol import (
     BfsRequest,
     IntersectRequest,
     Json,
+    SearchScope,
     Selection,
+    Subgraph,
+    breadth_first,
     compact,
     fitting_items,
+    intersection,
 )
-from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first, intersection
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.graph.value_indexes import values_at_hand

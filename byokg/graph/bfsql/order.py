@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.bfsql.protocol import Selection
-from byokg.graph.bfsql.topology import Subgraph
+from byokg.graph.bfsql.protocol import Selection, Subgraph
 from byokg.graph.store import GraphStore
 
 Ranks = npt.NDArray[np.int64]

@@ -30,7 +30,9 @@ from byokg.graph.bfsql.protocol import (
     EDGE_FIELDS,
     Json,
     NeighborsRequest,
+    SearchScope,
     Selection,
+    Subgraph,
     article_node,
     clip,
     compact,
@@ -40,7 +42,6 @@ from byokg.graph.bfsql.protocol import (
     stub_edge,
     stub_node,
 )
-from byokg.graph.bfsql.topology import SearchScope, Subgraph
 from byokg.graph.cancellation import check
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, Schema

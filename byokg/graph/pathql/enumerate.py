@@ -18,10 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.pathql.budget import PairSearch, PathRows, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
-from byokg.graph.pathql.search import Layer, among, arriving, follow, prune, sort_layer
+from byokg.graph.pathql.search import (
+    Layer,
+    PairSearch,
+    PathRows,
+    Search,
+    SearchBudget,
+    among,
+    arriving,
+    follow,
+    prune,
+    sort_layer,
+)
 from byokg.graph.sorted_ids import VisitedSet, borrow_visited, distinct
 
 _BLOCK = 1 << 13

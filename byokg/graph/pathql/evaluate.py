@@ -28,10 +28,8 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.automaton import Automaton, compile_expression
-from byokg.graph.pathql.budget import PairSearch, PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, count_paths, fulfils, outward
 from byokg.graph.pathql.expander import Bound, Expander, MatchExpander, StepOptions, StoreExpander, steps_along
-from byokg.graph.pathql.names import NameResolver, check_bound
 from byokg.graph.pathql.query import (
     AnyLink,
     Endpoint,
@@ -48,8 +46,19 @@ from byokg.graph.pathql.query import (
     is_step,
     variables,
 )
-from byokg.graph.pathql.result import FoundRows, PathResult, PathSpeller
-from byokg.graph.pathql.search import Sides, deviations, shortest
+from byokg.graph.pathql.result import FoundRows, NameResolver, PathResult, PathSpeller, check_bound
+from byokg.graph.pathql.search import (
+    PairSearch,
+    PathLimits,
+    PathRows,
+    Search,
+    SearchBudget,
+    Sides,
+    deviations,
+    run,
+    shortest,
+    together,
+)
 from byokg.graph.pathql.single_source import Fan, single_source_paths
 from byokg.graph.property_view import without_values
 from byokg.graph.sorted_ids import distinct

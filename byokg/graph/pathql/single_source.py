@@ -14,9 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.pathql.budget import PathRows, Result, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander, StepRows
-from byokg.graph.pathql.search import Layer, Side, among, arriving, follow, sort_layer, start_side
+from byokg.graph.pathql.search import (
+    Layer,
+    PathRows,
+    Result,
+    Search,
+    SearchBudget,
+    Side,
+    among,
+    arriving,
+    follow,
+    sort_layer,
+    start_side,
+)
 from byokg.graph.sorted_ids import VisitedSet, borrow_visited
 
 _SMALL = 20_000

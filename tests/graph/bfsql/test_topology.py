@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byokg.graph.bfsql.topology import SearchScope, breadth_first, intersection
+from byokg.graph.bfsql.protocol import SearchScope, breadth_first, intersection
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction
 from tests.graph.bfsql.graphs import small

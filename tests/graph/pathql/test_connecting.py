@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import Selector, connecting
 from byokg.graph.pathql.result import PathResult
+from byokg.graph.pathql.search import PathLimits
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Path
 from tests.graph.contract import edge, ids, node

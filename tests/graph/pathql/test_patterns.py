@@ -9,8 +9,8 @@ import pytest
 from byokg.errors import PathQueryInvalid, QueryTimeout, QueryTooLarge, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
-from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.search import PathLimits
 from byokg.types import EntityId, Node, Triple
 
 

@@ -20,11 +20,11 @@ from byokg.errors import EntityNotFound, NameAmbiguous, PathQueryInvalid, Relati
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql import enumerate as enumerated
-from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.expander import StoreExpander
 from byokg.graph.pathql.extras.drawing import describe, svg
 from byokg.graph.pathql.query import connecting
+from byokg.graph.pathql.search import PathLimits
 from byokg.graph.store import Direction
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.types import EntityId, Node, Triple

@@ -11,8 +11,8 @@ import pytest
 
 from byokg.errors import QueryTimeout
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.search import PathLimits
 from byokg.graph.servers.bolt import BoltServer, Neo4jStore, finds_shortest_paths
 from byokg.graph.store import GraphStore
 from byokg.types import Node, Triple

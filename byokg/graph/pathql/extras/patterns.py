@@ -28,7 +28,6 @@ from byokg.graph.pathql.extras.triples import (
     property_labels,
     stack,
 )
-from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     Bind,
     Element,
@@ -52,6 +51,7 @@ from byokg.graph.pathql.query import (
     seedable,
     variables,
 )
+from byokg.graph.pathql.result import NameResolver
 from byokg.graph.pathql.search import among
 from byokg.graph.store import GraphStore
 from byokg.types import Triple

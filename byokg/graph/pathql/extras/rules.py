@@ -27,7 +27,6 @@ from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
-from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     InferenceRule,
     Inverse,
@@ -39,6 +38,7 @@ from byokg.graph.pathql.query import (
     Variable,
     variables,
 )
+from byokg.graph.pathql.result import NameResolver
 from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.terms import OWL, RDFS
 from byokg.graph.sorted_ids import distinct, match_rows

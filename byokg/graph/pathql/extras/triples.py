@@ -17,7 +17,6 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, QueryTooLarge, RelationNotFound
 from byokg.graph.pathql.expander import Bound, Expander
-from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     Inverse,
     Link,
@@ -29,6 +28,7 @@ from byokg.graph.pathql.query import (
     Variable,
     variables,
 )
+from byokg.graph.pathql.result import NameResolver
 from byokg.graph.sorted_ids import distinct, spread
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.graph.traversal import expand
