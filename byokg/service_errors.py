@@ -47,36 +47,23 @@ _BY_NAME: Sequence[tuple[re.Pattern[str], type[LlmError]]] = (
 _PLAIN = frozenset({object, BaseException, Exception, ValueError, TypeError, OSError, RuntimeError})
 
 _BY_STATUS: Mapping[int, type[LlmError]] = {
-    401: LlmAuthFailed,
-    403: LlmAuthFailed,
-    408: LlmUnavailable,
-    409: LlmUnavailable,
+    **dict.fromkeys((401, 403), LlmAuthFailed),
+    **dict.fromkeys((408, 409), LlmUnavailable),
+    **dict.fromkeys((503, 529), LlmOverloaded),
     429: LlmRateLimited,
-    503: LlmOverloaded,
-    529: LlmOverloaded,
 }
 
 _READING = re.compile(r"parse|format_output|create_chat_result|convert_dict_to_message|generate_from_stream")
 """Functions of the libraries that read a reply: a ValueError from there is about the reply, not about the request."""
 
-_BY_CODE: Mapping[str, type[LlmError]] = {
-    "overloaded_error": LlmOverloaded,
-    "rate_limit_error": LlmRateLimited,
-    "api_error": LlmUnavailable,
-    "timeout_error": LlmUnavailable,
-    "server_error": LlmUnavailable,
-    "authentication_error": LlmAuthFailed,
-    "permission_error": LlmAuthFailed,
-    "billing_error": LlmAuthFailed,
-    "insufficient_quota": LlmAuthFailed,
-    "throttlingexception": LlmRateLimited,
-    "modelnotreadyexception": LlmOverloaded,
-    "serviceunavailableexception": LlmOverloaded,
-    "modeltimeoutexception": LlmUnavailable,
-    "modelerrorexception": LlmUnavailable,
-    "modelstreamerrorexception": LlmUnavailable,
-    "internalserverexception": LlmUnavailable,
+_CODES: Mapping[type[LlmError], str] = {
+    LlmOverloaded: "overloaded_error modelnotreadyexception serviceunavailableexception",
+    LlmRateLimited: "rate_limit_error throttlingexception",
+    LlmAuthFailed: "authentication_error permission_error billing_error insufficient_quota",
+    LlmUnavailable: "api_error timeout_error server_error modeltimeoutexception modelerrorexception "
+    "modelstreamerrorexception internalserverexception",
 }
+_BY_CODE = {code: meaning for meaning, codes in _CODES.items() for code in codes.split()}
 """Services' own names of failures, in lower case: more specific than the status, and all that a stream has."""
 
 _KEY_SHAPES = re.compile(r"\b(?:sk-|lsv2_|hf_)[\w*-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|(?i:\bBearer )[\w.~+/=-]{16,}")

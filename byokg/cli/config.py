@@ -70,23 +70,18 @@ _SERVERS = frozenset(SCHEMES.values())
 _ENGINES = frozenset({"columnar", "arcadedb", "oxigraph", "both_engines"})
 
 _PLACES_IN = {
-    "graph": (
-        *("path", "cache", "region", "endpoint_url", "ca_file", "user_agent", "timeout_hint", "timeout_s"),
-        *("patience_s", "attempts", "page_rows", "fetch_size", "reply_mb", "heap_mb", "memory_mb"),
-    ),
-    "dataset": ("root", "graph"),
-    "embedding": (
-        *("path", "base_url", "region", "profile", "endpoint_url", "device"),
-        *("batch_size", "timeout_s", "max_retries"),
-    ),
-    "llm": (
-        *("base_url", "region", "profile", "device", "key_variable", "streaming", "prompt_caching", "batch"),
-        *("timeout_s", "attempts", "concurrency", "tokens_per_minute"),
-    ),
+    "graph": "path cache region endpoint_url ca_file user_agent timeout_hint timeout_s patience_s attempts page_rows "
+    "fetch_size reply_mb heap_mb memory_mb",
+    "dataset": "root graph",
+    "embedding": "path base_url region profile endpoint_url device batch_size timeout_s max_retries",
+    "llm": "base_url region profile device key_variable streaming prompt_caching batch timeout_s attempts concurrency "
+    "tokens_per_minute",
 }
 _NOT_RECORDED = frozenset(
-    {"out", "shard", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)}
-    | {"budget", "train", "replies", "prices", "prompts", "deadline_s", "tracing"}
+    (
+        *"out shard workers budget train replies prices prompts deadline_s tracing".split(),
+        *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names.split()),
+    )
 )
 """Settings left out of a run's record. Places of files and services, and patience with them, change no answer
 (checksums identify the content of files). A run that has used up its budget is continued with a higher one, recorded

@@ -83,12 +83,8 @@ CREDENTIALS = (
     Credential(
         "AWS credentials",
         (
-            "AWS_PROFILE",
-            "AWS_ACCESS_KEY_ID",
-            "AWS_BEARER_TOKEN_BEDROCK",
-            "AWS_WEB_IDENTITY_TOKEN_FILE",
-            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            *("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+            *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
         ),
         "llm=bedrock and graph=neptune",
         (".aws/credentials", ".aws/config"),

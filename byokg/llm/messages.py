@@ -309,22 +309,13 @@ MOST_MARKS = 4
 _REASON_KEYS = ("stop_reason", "stopReason", "finish_reason", "done_reason")
 """Where LangChain's classes leave the reason: Anthropic, Bedrock, OpenAI, Ollama."""
 
-STOPS: Mapping[str, Stop] = {
-    "end_turn": "end",
-    "stop": "end",
-    "stop_sequence": "end",
-    "max_tokens": "length",
-    "length": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "content_filter": "refusal",
-    "content_filtered": "refusal",
-    "guardrail_intervened": "refusal",
-    "safety": "refusal",
-    "tool_use": "tool",
-    "tool_calls": "tool",
-    "function_call": "tool",
+_REASONS: Mapping[Stop, str] = {
+    "end": "end_turn stop stop_sequence",
+    "length": "max_tokens length model_context_window_exceeded",
+    "refusal": "refusal content_filter content_filtered guardrail_intervened safety",
+    "tool": "tool_use tool_calls function_call",
 }
+STOPS: Mapping[str, Stop] = {reason: stop for stop, reasons in _REASONS.items() for reason in reasons.split()}
 """Reasons for the end of a reply, as services name them."""
 
 _SAY_WHY = frozenset(

@@ -21,9 +21,11 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 from xml.parsers import expat
 
 from byokg.errors import ImportFailed, import_extra
@@ -272,15 +274,28 @@ def _by_networkx(file: TextFile, name: str, parse: Callable[[Any, str], Any]) ->
     yield from networkx_records(graph, name="name" if named else "label")
 
 
-def _check_xml(file: TextFile) -> None:
-    """Refuse a document that is not well-formed, or declares entities. Raises `ImportFailed`, naming the line."""
-    parser = expat.ParserCreate()
+@contextmanager
+def reading_xml(file: TextFile, parser: expat.XMLParserType) -> Iterator[BinaryIO]:
+    """Open an XML document for a parser. Raises `ImportFailed`, naming the line, if it is none or declares entities."""
 
     def refuse(name: str, *more: object) -> None:
         reason = f"the document declares the entity {name!r}, which is not safe to read; write it out"
         raise ImportFailed(file.path, parser.CurrentLineNumber, reason)
 
     parser.EntityDeclHandler = refuse
+    try:
+        with file.reading(), file.open() as stream:
+            yield stream
+    except expat.ExpatError as error:
+        reason = f"is no XML: {expat.ErrorString(error.code)}; correct the file"
+        raise ImportFailed(file.path, error.lineno, reason) from error
+    except LookupError as error:
+        raise ImportFailed(file.path, 1, f"{error}; convert the file to UTF-8") from error
+
+
+def _check_xml(file: TextFile) -> None:
+    """Refuse a document that is not well-formed, is nested too deep, or declares entities. Raises `ImportFailed`."""
+    parser = expat.ParserCreate()
     depth = 0
 
     def start(tag: str, attributes: object) -> None:
@@ -294,40 +309,11 @@ def _check_xml(file: TextFile) -> None:
         depth -= 1
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    try:
-        with file.reading(), file.open() as stream:
-            parser.ParseFile(stream)
-    except expat.ExpatError as error:
-        reason = f"is no XML: {expat.ErrorString(error.code)}; correct the file"
-        raise ImportFailed(file.path, error.lineno, reason) from error
-    except LookupError as error:
-        raise ImportFailed(file.path, 1, f"{error}; convert the file to UTF-8") from error
+    with reading_xml(file, parser) as stream:
+        parser.ParseFile(stream)
 
 
 _DEEPEST = 1000
-
-_DOT = r"""
-start: "strict"i? KIND ID? "{" list "}"
-list: (statement ";"?)*
-statement: ID "=" ID -> setting
-    | TARGET lists -> default
-    | chain lists? -> edges
-    | node lists? -> node_statement
-    | subgraph
-chain: end (OP end)+
-?end: node | subgraph
-node: ID (":" ID)~0..2
-subgraph: ("subgraph"i ID?)? "{" list "}"
-lists: ("[" (ID ("=" ID)? ("," | ";")?)* "]")+
-KIND.3: /(di)?graph\b/i
-TARGET.2: /(graph|node|edge)\b/i
-OP: "->" | "--"
-ID: /[^\W\d][\w\u0080-\uffff]*/ | NUMBER | QUOTED | HTML
-NUMBER: /-?(\.[0-9]+|[0-9]+(\.[0-9]*)?)/
-QUOTED: /"(\\[\s\S]|[^"\\])*"/
-HTML: /<[^<>]*(<[^<>]*>[^<>]*)*>/
-%ignore /\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\/|^\#[^\n]*/m
-"""
 
 
 def read_dot(file: TextFile) -> Records:
@@ -337,7 +323,7 @@ def read_dot(file: TextFile) -> Records:
 
     text = read_text(file)
     try:
-        tree = Lark(_DOT, parser="lalr").parse(text)
+        tree = Lark(Path(__file__).with_name("dot.lark").read_text("utf-8"), parser="lalr").parse(text)
     except UnexpectedInput as error:
         place = error.get_context(text, 30).split("\n")[0].strip()
         line = error.line if isinstance(error.line, int) and error.line > 0 else None

@@ -36,6 +36,7 @@ from byokg.graph.columnar.schema import (
 )
 from byokg.graph.columnar.writer import EdgeBlock
 from byokg.graph.export_formats import DATE_MARK
+from byokg.graph.importers.documents import reading_xml
 from byokg.graph.importers.table_stream import DEFAULT_RELATION, NAME, TYPE, TableStream
 
 _READ_BYTES = 1 << 20
@@ -74,21 +75,14 @@ class GraphmlFile(TableStream):
         """Yield the edges. Raises `ImportFailed`, naming the line."""
         parser = self._parser
         parser.buffer_text = True
-        parser.EntityDeclHandler = self._refuse_entity
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler = self._text
-        try:
-            with self._file.reading(), self._file.open() as stream:
-                while data := stream.read(_READ_BYTES):
-                    parser.Parse(data)
-                    self._take_nodes()
-                    yield from self._take_edges()
-                parser.Parse(b"", True)
-        except expat.ExpatError as error:
-            reason = f"is no XML: {expat.ErrorString(error.code)}; correct the file"
-            raise ImportFailed(self._file.path, error.lineno, reason) from error
-        except LookupError as error:
-            raise ImportFailed(self._file.path, 1, f"{error}; convert the file to UTF-8") from error
+        with reading_xml(self._file, parser) as stream:
+            while data := stream.read(_READ_BYTES):
+                parser.Parse(data)
+                self._take_nodes()
+                yield from self._take_edges()
+            parser.Parse(b"", True)
         if not self._keys and not len(self._ids):
             raise ImportFailed(self._file.path, None, "holds no nodes of a GraphML document")
         declared = np.zeros(len(self._ids), np.bool_)
@@ -191,10 +185,6 @@ class GraphmlFile(TableStream):
         if not attributes.get(name, "").strip():
             raise self._wrong(line, f"<{self._open[-1]}> has no attribute {name!r}; give it one")
         return attributes[name]
-
-    def _refuse_entity(self, name: str, *more: object) -> None:
-        line = self._parser.CurrentLineNumber
-        raise self._wrong(line, f"the document declares the entity {name!r}, which is not safe to read; write it out")
 
     def _wrong(self, line: int, reason: str) -> ImportFailed:
         return ImportFailed(self._file.path, line, reason)

@@ -44,24 +44,11 @@ _TOPICS = {
     WIKIDATA_DUMP: rf"^<{re.escape(_WIKIDATA)}entity/[QP][0-9]",
 }
 
-_OF_NO_USE = (
-    "type.object.key",
-    "type.object.type",
-    "type.object.permission",
-    "type.object.guid",
-    "type.object.creator",
-    "type.object.attribution",
-    "type.object.timestamp",
-    "common.topic.topic_equivalent_webpage",
-    "common.topic.topical_webpage",
-    "common.topic.official_website",
-    "common.topic.webpage",
-    "common.topic.weblink",
-    "common.topic.social_media_presence",
-    "common.document.",
-    "freebase.",
-    "dataworld.",
-    "pipeline.",
+_OF_NO_USE = tuple(
+    "type.object.key type.object.type type.object.permission type.object.guid type.object.creator "
+    "type.object.attribution type.object.timestamp common.topic.topic_equivalent_webpage common.topic.topical_webpage "
+    "common.topic.official_website common.topic.webpage common.topic.weblink common.topic.social_media_presence "
+    "common.document. freebase. dataworld. pipeline.".split()
 )
 """Prefixes of Freebase's relations for edit history and external names."""
 
