@@ -90,7 +90,7 @@ def test_what_varies_by_question_comes_after_all_that_can_be_cached(library: Pro
 
 def test_examples_show_one_entry_a_line(library: PromptLibrary) -> None:
     assert "<entities>\nentity 1 | alias | another alias\nentity 2\n</entities>" in library["task_entities"].user
-    assert "<paths>\nrelation1\nrelation1 -> relation2\nrelation3\n</paths>" in library["task_paths"].user
+    assert "<paths>\nrelation1\nrelation1 -> relation2\n</paths>" in library["task_paths"].user
 
 
 def test_tags_in_each_prompt_are_closed(library: PromptLibrary) -> None:
@@ -201,7 +201,7 @@ CHECKLIST = {
         "most to the least important",
         "FINISH",
     ),
-    "task_paths": ("at least three that differ in kind", "with -> between them", "facts of the graph"),
+    "task_paths": ("others that differ in kind", "relations with ->", "the facts show"),
     "task_opencypher": (
         "Spell node types, relation types and properties as the schema does",
         "filtering, counting, sorting",

@@ -51,13 +51,15 @@ class LinkerSettings:
     """Share of years among the ends of a step from which it leads to dates."""
     typed: int = 5
     """Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
-    varied: int = 40
+    varied: int = 80
     """Metapaths of each length and topic that varied proposals are chosen from."""
-    per_first: int = 2
+    per_first: int = 3
     """Varied proposals with one first relation, as long as there are others."""
+    known: float = 0.9
+    """Share of ends in common with a varied proposal of as many edges, at which another one adds nothing."""
     named: int = 3
     """Varied proposals that are walked because the question names them."""
-    longer: float = 1.25
+    longer: float = 2.5
     """Log-odds that a varied proposal loses for each hop beyond the first."""
     far: float = 7.5
     """Log-odds below the best one at which a varied proposal is left out, apart from the"""
@@ -453,7 +455,8 @@ def _choose_varied(
     """Choose metapaths of one topic, those of one meaning once.
 
     First the topic's own relations that the question names, then by score, shorter ones first; at most
-    `LinkerSettings.per_first` with one first relation, unless there are too few others. Bad ones are left out.
+    `LinkerSettings.per_first` with one first relation, unless there are too few others. Bad ones are left out, and
+    those that lead where a better one of as many edges does.
 
     Args:
         scorer: of the question.
@@ -480,15 +483,32 @@ def _choose_varied(
     said = [meant for meant in sorted(found, key=lambda meant: found[meant][:2]) if not found[meant][0]]
     ahead = dict.fromkeys([*said[: _SETTINGS.named], *by_worth])
     first: Counter[int] = Counter()
-    chosen: dict[tuple[int, ...], None] = {}
+    chosen: list[tuple[int, ...]] = []
+    spare: list[tuple[int, ...]] = []
+    reached: dict[int, list[Int64]] = defaultdict(list)
     for meant in ahead:
-        first[meant[0]] += 1
-        if first[meant[0]] <= _SETTINGS.per_first:
-            chosen[meant] = None
-    rows = [found[meant][2:] for meant in islice(chosen | dict.fromkeys(by_worth), top_k)]
+        if len(chosen) == top_k:
+            break
+        if first[meant[0]] == _SETTINGS.per_first:
+            spare.append(meant)
+            continue
+        part, row = found[meant][2:]
+        ends = parts[part][0].reached(row)
+        if not any(_leads_nowhere_else(ends, others) for others in reached[part]):
+            reached[part].append(ends)
+            first[meant[0]] += 1
+            chosen.append(meant)
+    rows = [found[meant][2:] for meant in islice((*chosen, *spare), top_k)]
     fits = [float(parts[part][1][row]) for part, row in rows]
     least = max(fits, default=0.0) - _SETTINGS.far * unit
     return [one for place, one in enumerate(rows) if place < _SETTINGS.least or fits[place] >= least]
+
+
+def _leads_nowhere_else(ends: Int64, others: Int64) -> bool:
+    """True if nearly all of some nodes, ascending, are among others that are not many more."""
+    if 2 * len(ends) < len(others):
+        return False
+    return len(np.intersect1d(ends, others, assume_unique=True)) >= _SETTINGS.known * len(ends)
 
 
 def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import zip_longest
 
@@ -274,7 +274,7 @@ class ContextWriter:
         if events and not any(_DATE.match(names[node]) for node in legs):
             notes = "\n\n".join(filter(None, (UNDATED, notes)))
         lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events, twin_relations(self._store))
-        ordered = self._ordered(lines, ranked, emphasis, context)
+        ordered = self._ordered(self._counted(lines, asked | guessed), ranked, emphasis, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
         room = self._budget_tokens - self._count(notes)
@@ -366,6 +366,38 @@ class ContextWriter:
 
     # Which lines
 
+    def _counted(self, lines: Sequence[Line], whole: frozenset[str]) -> list[Line]:
+        """Return lines with the number of edges that those lack which were put together from single facts.
+
+        `whole` has the ids of evidence that holds all ends of its paths.
+        """
+        partial = [line for line in lines if line.source and len(line.entries) > 1 and not (line.more or line.chain)]
+        partial = [line for line in partial if whole.isdisjoint(line.items)]
+        nodes = list(dict.fromkeys(line.source for line in partial if line.source and not is_value(line.source)))
+        if not nodes:
+            return list(lines)
+        edges: Counter[tuple[EntityId, str, bool]] = Counter()
+        counts = self._store.relation_counts(self._store.numbers(nodes))
+        labels = self._store.relations
+        for origin, relation, inverse, count in zip(
+            counts.origin.tolist(),
+            counts.relation.tolist(),
+            counts.inverse.tolist(),
+            counts.count.tolist(),
+            strict=True,
+        ):
+            edges[nodes[origin], labels[relation], inverse] += count
+        incomplete = set(map(id, partial))
+
+        def counted(line: Line) -> Line:
+            if id(line) not in incomplete or line.source is None or line.step is None:
+                return line
+            ways = {line.step.inverse, line.step.inverse ^ line.step.undirected}
+            every = sum(edges[line.source, line.step.relation, way] for way in ways)
+            return replace(line, more=max(line.more, every - len(line.entries)))
+
+        return [counted(line) for line in lines]
+
     def _ordered(
         self, lines: Sequence[Line], ranked: Sequence[Evidence], emphasis: Emphasis, context: Context
     ) -> list[tuple[Line, int]]:
@@ -391,7 +423,9 @@ class ContextWriter:
         order = sorted(range(len(rest)), key=lambda at: -scores[at])
         least = max(scores, default=0.0) - _WITHIN
         unasked = [*walks, *(rest[at] for at in order if scores[at] >= least)]
-        unasked.sort(key=lambda line: line.nodes.isdisjoint(emphasis.first))
+        unasked.sort(
+            key=lambda line: (line.nodes.isdisjoint(emphasis.first), line.chain and likely.isdisjoint(line.items))
+        )
         nearest = self._nearest(walks, context.question)
         about: Counter[EntityId | None] = Counter()
         kept = []

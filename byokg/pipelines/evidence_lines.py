@@ -6,6 +6,7 @@ its mediator are one fact. A walk over nodes with names is as many facts as it h
 it is a line of its own. Facts that share a node and a relation are one line:
 
     Darth Vader → portrayed_in_films / actor → James Earl Jones [film: Return of the Jedi] | David Prowse
+    Nobel Prize in Physics ← won [source: nobel-foundation] ← Max Born [1954] | Anton Zeilinger [2022]
     Spain → sports_team_location.teams → … → sports_team.sport → Basketball | Football
     sports.sports_team.founded: Valencia BC → 1986 | CB Sevilla → 1987 | CB Murcia → 1985
 """
@@ -25,7 +26,7 @@ from byokg.retrieval.verbalize import (
     fold_ends,
     more_rows,
     node_text,
-    note,
+    notes,
     row_text,
     rows_head,
     types_text,
@@ -71,6 +72,8 @@ class Line:
     """Its relations, as words."""
     source: EntityId | None = None
     """The node that its facts share."""
+    step: Hop | None = None
+    """The first step from there."""
     chain: bool = False
     """Whether the nodes in between are left out."""
 
@@ -186,7 +189,7 @@ class _Fact:
     steps: tuple[Hop, ...]
     """Steps without annotations; more than one through mediators."""
     end: EntityId
-    said: str = ""
+    said: tuple[str, ...] = ()
     """The edge's properties, or the mediator's other edges."""
     items: dict[str, None] = field(default_factory=dict)
 
@@ -257,12 +260,12 @@ class _FactExtractor:
     def add_event(self, event: Event, item: str) -> None:
         """Take a mediator with all of its edges."""
         for triple in event[1]:
-            self._add_legs(triple, note(triple.properties), item)
+            self._add_legs(triple, notes(triple.properties), item)
 
     def add_edge(self, item: TripleEvidence) -> None:
         """Take an edge."""
         triple = item.triple
-        head, tail, said = triple.head, triple.tail, note(triple.properties)
+        head, tail, said = triple.head, triple.tail, notes(triple.properties)
         if item.left_out:
             along = _along(triple.relation, triple.undirected)
             way = (tail, _reverse_steps(along)) if item.inverse else (head, along)
@@ -272,11 +275,11 @@ class _FactExtractor:
         elif head != tail:
             self._add(_Fact(head, _along(triple.relation, triple.undirected), tail, said), item.id)
 
-    def _add_legs(self, triple: Triple, said: str, item: str) -> None:
+    def _add_legs(self, triple: Triple, said: tuple[str, ...], item: str) -> None:
         """Note an edge as one of the mediator that it touches, if it touches one and a node with a name."""
         for mediator, other, away in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
             if self._names[mediator] is None and self._names[other] is not None:
-                leg = _MediatorEdge(other, Hop.along(triple, away, said), {})
+                leg = _MediatorEdge(other, Hop.along(triple, away, ", ".join(said)), {})
                 self._mediators[mediator].setdefault(other, leg).items[item] = None
 
     def add_walk(self, path: Path, item: str) -> None:
@@ -286,16 +289,16 @@ class _FactExtractor:
         nodes = path.nodes
         source = nodes[0]
         for triple, inverse, far in zip(path.triples, path.inverse, nodes[1:], strict=True):
-            text = note(triple.properties)
+            text = notes(triple.properties)
             self._add_legs(triple, text, item)
             steps.append(Hop.along(triple, inverse))
-            said += [text] if text else []
+            said += text
             if self._names[far] is None:
                 continue
             if (
                 self._names[source] is not None and len(steps) != 2
             ):  # two steps are those of a mediator, written with all of it
-                self._add(_Fact(source, tuple(steps), far, ", ".join(said)), item)
+                self._add(_Fact(source, tuple(steps), far, tuple(said)), item)
             source, steps, said = far, [], []
 
     def count(self, item: TripleEvidence) -> None:
@@ -387,7 +390,7 @@ class _FactExtractor:
             source, *others = sorted(legs.values(), key=lambda leg: self._is_value(leg.node))
             end, *rest = others
             said = self._roles(rest) + [leg.hop.note for leg in (source, end) if leg.hop.note]
-            fact = _Fact(source.node, (source.hop.turned, end.hop.turned.turned), end.node, ", ".join(said))
+            fact = _Fact(source.node, (source.hop.turned, end.hop.turned.turned), end.node, tuple(said))
             for item in items:
                 self._add(fact, item)
 
@@ -439,16 +442,20 @@ class _FactExtractor:
 
     def _line(self, source: EntityId, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
         """Write facts that share a node and the steps from it."""
+        shared, facts = _without_shared(facts)
         entries = self._entries(facts)
-        head = walk_text([self._names[source], *[None] * (len(steps) - 1), ""], steps)
-        more, cut_off = self._left_out(source, steps)
-        return Line(_items(facts), head, entries, more, False, cut_off, _nodes(facts), _words(steps), source)
+        noted = (*steps[:-1], steps[-1]._replace(note=", ".join(shared)))
+        head = walk_text([self._names[source], *[None] * (len(steps) - 1), ""], noted)
+        left_out = [self._left_out(source, way) for way in dict.fromkeys(fact.steps for fact in facts)]
+        more, cut_off = max(count for count, _ in left_out), any(cut for _, cut in left_out)
+        words = _words(steps)
+        return Line(_items(facts), head, entries, more, False, cut_off, _nodes(facts), words, source, steps[0])
 
     def _entries(self, facts: Sequence[_Fact]) -> tuple[str, ...]:
         """Write the ends of facts that share the rest, two nodes of one thing once."""
         names = {self._names[fact.end] or "" for fact in facts}
         told = {_folded(self._names[fact.end] or "") for fact in facts if fact.said}
-        once: dict[tuple[str, str], str] = {}
+        once: dict[tuple[str, tuple[str, ...]], str] = {}
         for fact in sorted(facts, key=lambda fact: fact.end not in self._first):
             name = self._names[fact.end] or ""
             tagged = _TAGGED.fullmatch(name)
@@ -482,7 +489,7 @@ class _FactExtractor:
 
     def _entry(self, fact: _Fact, name: str = "") -> str:
         name = name or self._names[fact.end] or ""
-        return f"{name} [{fact.said}]" if fact.said else name
+        return f"{name} [{', '.join(fact.said)}]" if fact.said else name
 
     def _chain_lines(self) -> Iterator[Line]:
         for (source, steps), (ends, items) in self._chains.items():
@@ -491,7 +498,20 @@ class _FactExtractor:
                 entries = self._entries([_Fact(source, steps, end) for end in ends])
                 more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
                 nodes = frozenset((source, *ends))
-                yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, True)
+                yield Line(
+                    tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, steps[0], True
+                )
+
+
+def _without_shared(facts: Sequence[_Fact]) -> tuple[tuple[str, ...], Sequence[_Fact]]:
+    """Return the notes that all of several facts have, and the facts without them."""
+    shared = (
+        [each for each in facts[0].said if all(each in fact.said for fact in facts)] if len(facts) >= _TABLE else []
+    )
+    if not shared:
+        return (), facts
+    kept = [replace(fact, said=tuple(each for each in fact.said if each not in shared)) for fact in facts]
+    return tuple(shared), kept
 
 
 @lru_cache(_HELD)

@@ -46,7 +46,7 @@ STAGE = "lean"
 
 TASKS: tuple[Task, ...] = ("entities", "paths", "query")
 
-RELATIONS = RelationLimits(close=14, others=5)
+RELATIONS = RelationLimits(close=14, others=3)
 """Relations in the schema: paths may name others as well."""
 
 DESCRIBED = 4
@@ -193,7 +193,7 @@ def lean_pipeline(
     retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     calls: int = 2,
     tasks: Sequence[Task] = TASKS,
-    top_k: int = 14,
+    top_k: int = 18,
     weights: str | Path | None = None,
     budgets: Budgets = Budgets(schema_tokens=1500, context_tokens=3000),
     examples: Examples = Examples(),

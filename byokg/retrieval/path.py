@@ -35,6 +35,9 @@ RETRIEVER = "path"
 _MOST_PATHS = 200
 """Paths of one path query kept as evidence."""
 
+_NOTED = 300
+"""Ends with a concrete walk if edges have properties, such as years: a list lacks facts without them."""
+
 
 @dataclass(eq=False)
 class PathRetriever:
@@ -59,7 +62,8 @@ class PathRetriever:
         anchors: entities, and draft answers, that such paths run between at most: the best candidate of each mention
             first, then the second of each.
         twins: whether a step is walked along the twin of its relation as well, which stores the same facts the other
-            way (`graph/inverses.py`). A ranking of answers takes both apart, as votes for them.
+            way (`graph/inverses.py`), and more ends have a walk if edges have properties. A ranking of answers takes
+            both ways apart, as votes for them.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -195,6 +199,15 @@ class PathRetriever:
         kept = [each.ends[: self.max_ends] for each in walks]
         ids = iter(self._store.ids(np.concatenate(kept)) if kept else ())
         shown = paths_of([(each, ends[: self.shown]) for each, ends in zip(walks, kept, strict=True)])
+        if self.twins:
+            noted = [
+                at
+                for at, paths in enumerate(shown)
+                if len(kept[at]) > self.shown and any(triple.properties for path in paths for triple in path.triples)
+            ]
+            further = paths_of([(walks[at], kept[at][self.shown : _NOTED]) for at in noted])
+            for at, paths in zip(noted, further, strict=True):
+                shown[at] += paths
         return {
             each.metapath: PathEvidence(
                 retriever=RETRIEVER,

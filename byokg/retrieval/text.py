@@ -22,6 +22,7 @@ import numpy.typing as npt
 from byokg.arrays import Int64, Integers
 from byokg.errors import at_least
 from byokg.graph.name_indexes import dense_names
+from byokg.graph.property_view import is_value
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import join, triples
@@ -31,7 +32,7 @@ from byokg.index.rerankers import BiEncoder, Reranker, Scores
 from byokg.linking.parts import Parts
 from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
 from byokg.text.labels import relation_text
-from byokg.types import PathEvidence, Request, Triple, TripleEvidence
+from byokg.types import Evidence, NodeEvidence, PathEvidence, Request, Triple, TripleEvidence
 
 _FIRST, _FIRST_SHARE = 16_384, 64
 """Names whose bearers are looked at first, at most so many and at most one in so many."""
@@ -266,6 +267,7 @@ class TextRetriever:
         k: triples; None takes 50 on Freebase, detected by its relations (`film.film.directed_by`), and 10 elsewhere, as
             the paper does for text retrieval alone.
         through: statements shown in place of a triple that ends in a mediator; 0 shows the triple as it is.
+        described: nodes of the triples, those of the best first, whose properties are returned as well; 0 returns none.
         most_names: names that are embedded without an index.
         cache: folder of cached vectors; None keeps none.
 
@@ -282,27 +284,29 @@ class TextRetriever:
         parts: Parts,
         k: int | None = 10,
         through: int = 3,
+        described: int = 0,
         most_names: int = 1_000_000,
         cache: FilePath | None = None,
     ) -> None:
         if k is None:
             k = ON_FREEBASE if _is_freebase(parts.store.relations) else ELSEWHERE
         at_least(1, "of the text retriever is too low", k=k, most_names=most_names)
-        at_least(0, "of the text retriever is too low", through=through)
+        at_least(0, "of the text retriever is too low", through=through, described=described)
         self._store = parts.store
         self._embedder = parts.embedder
         self._k = k
         self._through = through
+        self._described = described
         self._most_names = most_names
         self._cache = cache
         self._made: tuple[Similarity, TripleSearch] | None = None
         self._lock = Lock()
 
-    def retrieve(self, request: Request) -> list[TripleEvidence | PathEvidence]:
-        """Return the best triples; a path of two edges stands for one that ends in a mediator.
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return the best triples, and the nodes in them that have properties.
 
-        A question of which the embedder knows no word finds nothing; nor does a later round, which would find the same
-        again.
+        A path of two edges stands for a triple that ends in a mediator. A question of which the embedder knows no word
+        finds nothing; nor does a later round, which would find the same again.
 
         Raises:
             IndexUnusable: the graph's dense index is damaged, or there is none and too many names.
@@ -321,7 +325,16 @@ class TextRetriever:
         evidence = self._evidence(found, question)
         lowest = int(found.scores[-1]) / UNIT if len(found.scores) else None
         request.note(RETRIEVER, {"k": self._k}, {"found": len(evidence), "lowest_score": lowest})
-        return evidence
+        return [*evidence, *self._properties(found.edges)]
+
+    def _properties(self, edges: EdgeBatch) -> list[NodeEvidence]:
+        """Return the first nodes of some edges that have properties."""
+        if not self._described:
+            return []
+        numbers = dict.fromkeys(np.stack((edges.head, edges.tail), axis=1).ravel().tolist())
+        nodes = self._store.nodes(self._store.ids(np.array(list(numbers), np.int64)))
+        known = [node for node in nodes if node.properties and not is_value(node.id)]
+        return [NodeEvidence(RETRIEVER, 0.0, node) for node in known[: self._described]]
 
     def _search(self) -> tuple[Similarity, TripleSearch]:
         with self._lock:  # threads that come while it is made wait, instead of making it again

@@ -212,8 +212,12 @@ def query_text(item: RowsEvidence) -> str:
     return "\n".join([on_one_line(item.query), *(f"  {on_one_line(line)}" for line in item.readings), f"  {columns}"])
 
 
+_QUERY = 300
+"""Characters of a query above its rows."""
+
+
 def rows_head(item: RowsEvidence) -> str:
-    """Return a query and its columns on one line."""
+    """Return a query on one line, and on the next the number of its rows, and its columns."""
     count = f"{len(item.rows)} row{'' if len(item.rows) == 1 else 's'}"
     if item.truncated:
         more, others = item.beyond
@@ -221,7 +225,8 @@ def rows_head(item: RowsEvidence) -> str:
         page = "SKIP" if item.language == "cypher" else "OFFSET"
         count = f"{len(item.rows)} of {total} rows, the next with {page} {len(item.rows)}"
     read = f" ({'; '.join(map(on_one_line, item.readings))})" if item.readings else ""
-    return f"A query returned {count}{read}: {' | '.join(map(clean, item.columns))}"
+    columns = " | ".join(map(clean, item.columns))
+    return f"Query {on_one_line(item.query, _QUERY)}\n  returned {count}{read}: {columns}"
 
 
 def row_text(row: Sequence[Cell], names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:
@@ -269,12 +274,17 @@ def feedback_text(item: Feedback) -> str:
     return f"{on_one_line(item.subject)}: {problem}" if item.subject else problem
 
 
-def note(properties: Properties) -> str:
-    """Return an edge's properties: its validity time first, then the rest as `key: value`."""
+def notes(properties: Properties) -> tuple[str, ...]:
+    """Return an edge's properties one by one: its validity time first, then the rest as `key: value`."""
     if not properties:
-        return ""
-    parts = [f"{clean(key)}: {value_text(value)}" for key, value in properties.items() if key not in _TIMES]
-    return ", ".join([*_span(properties), *parts])
+        return ()
+    parts = (f"{clean(key)}: {value_text(value)}" for key, value in properties.items() if key not in _TIMES)
+    return (*_span(properties), *parts)
+
+
+def note(properties: Properties) -> str:
+    """Return an edge's properties as one text, see `notes`."""
+    return ", ".join(notes(properties))
 
 
 def named(node: EntityId, names: Mapping[EntityId, str]) -> str | None:

@@ -196,7 +196,7 @@ class TestFacts:
 
     def test_a_query_that_ran_twice_is_one_table(self) -> None:
         rows = RowsEvidence("query", 1.0, language="cypher", query="RETURN 1", columns=("n",), rows=((3,), (4,)))
-        assert written(films(), [rows], [rows]) == ["[e1] A query returned 2 rows: n", "  3", "  4"]
+        assert written(films(), [rows], [rows]) == ["[e1] Query RETURN 1", "  returned 2 rows: n", "  3", "  4"]
 
     def test_edges_that_only_show_how_a_subgraph_hangs_together_come_last(self) -> None:
         stubs = triples(("Alien", "has_genre", "Horror"), ("Alien", "directed_by", "Ridley Scott"), stub=True)
@@ -506,14 +506,15 @@ class TestRows:
     def test_columns_that_are_empty_in_every_row_are_left_out(self) -> None:
         rows = self.rows(("Alien", None, "1979"), ("Aliens", None, "1986"), columns=("film", "note", "year"))
         assert written(films(), [rows]) == [
-            "[e1] A query returned 2 rows: film | year",
+            "[e1] Query MATCH",
+            "  returned 2 rows: film | year",
             "  Alien | 1979",
             "  Aliens | 1986",
         ]
 
     def test_walks_to_what_stands_in_the_rows_are_not_repeated(self) -> None:
         rows = self.rows(("Ridley Scott",), columns=("name",))
-        assert len(written(films(), [rows, *paths(films(), "Alien", ("directed_by",), ("has_genre",))])) == 3
+        assert len(written(films(), [rows, *paths(films(), "Alien", ("directed_by",), ("has_genre",))])) == 4
 
     def test_one_line_of_feedback_is_enough_beside_rows_and_a_last_prompt_has_none(self) -> None:
         problems = [Feedback("path", 0.0, subject=f"r{at}", problem="leads nowhere") for at in range(3)]

@@ -119,13 +119,13 @@ class TestRows:
         total = len(COUNTRIES)
         assert (item.total, item.exact, item.beyond) == (total, True, (total - 2, False))
         assert verbalize(item, {}, 1).splitlines()[-1] == f"  … (+{total - 1} more rows)"
-        assert rows_head(item) == f"A query returned 2 of {total} rows, the next with SKIP 2: c.name"
+        assert rows_head(item).split("\n  ")[1] == f"returned 2 of {total} rows, the next with SKIP 2: c.name"
 
     def test_rows_are_counted_up_to_a_limit(self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("byokg.retrieval.query._COUNTED", 3)
         (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)
         assert isinstance(item, RowsEvidence) and (item.total, item.exact, item.beyond) == (3, False, (1, True))
-        assert rows_head(item) == "A query returned 2 of more than 3 rows, the next with SKIP 2: c.name"
+        assert rows_head(item).split("\n  ")[1] == "returned 2 of more than 3 rows, the next with SKIP 2: c.name"
 
     def test_a_count_of_zero_is_an_answer(self, arcade: ArcadeStore) -> None:
         (item,) = retrieved(arcade, "MATCH (:City)-[:borders]->(c:City) WHERE c.name = 'x' RETURN count(c) AS n")[:1]
