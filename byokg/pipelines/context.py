@@ -274,7 +274,19 @@ class ContextWriter:
         if events and not any(_DATE.match(names[node]) for node in legs):
             notes = "\n\n".join(filter(None, (UNDATED, notes)))
         lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events, twin_relations(self._store))
-        ordered = self._ordered(self._counted(lines, asked | guessed), ranked, emphasis, context)
+        ordered = self._ordered(
+            self._counted(
+                lines,
+                {
+                    item.id: len(item.relations)
+                    for item in ranked
+                    if isinstance(item, PathEvidence) and item.id in asked | guessed
+                },
+            ),
+            ranked,
+            emphasis,
+            context,
+        )
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
         room = self._budget_tokens - self._count(notes)
@@ -366,13 +378,13 @@ class ContextWriter:
 
     # Which lines
 
-    def _counted(self, lines: Sequence[Line], whole: frozenset[str]) -> list[Line]:
+    def _counted(self, lines: Sequence[Line], whole: Mapping[str, int]) -> list[Line]:
         """Return lines with the number of edges that those lack which were put together from single facts.
 
-        `whole` has the ids of evidence that holds all ends of its paths.
+        `whole` has the ids of evidence that holds all ends of its paths, with the edges of these.
         """
         partial = [line for line in lines if line.source and len(line.entries) > 1 and not (line.more or line.chain)]
-        partial = [line for line in partial if whole.isdisjoint(line.items)]
+        partial = [line for line in partial if all(whole.get(id) != len(line.steps) for id in line.items)]
         nodes = list(dict.fromkeys(line.source for line in partial if line.source and not is_value(line.source)))
         if not nodes:
             return list(lines)
@@ -390,10 +402,11 @@ class ContextWriter:
         incomplete = set(map(id, partial))
 
         def counted(line: Line) -> Line:
-            if id(line) not in incomplete or line.source is None or line.step is None:
+            if id(line) not in incomplete or line.source is None:
                 return line
-            ways = {line.step.inverse, line.step.inverse ^ line.step.undirected}
-            every = sum(edges[line.source, line.step.relation, way] for way in ways)
+            first = line.steps[0]
+            ways = {first.inverse, first.inverse ^ first.undirected}
+            every = sum(edges[line.source, first.relation, way] for way in ways)
             return replace(line, more=max(line.more, every - len(line.entries)))
 
         return [counted(line) for line in lines]

@@ -72,8 +72,8 @@ class Line:
     """Its relations, as words."""
     source: EntityId | None = None
     """The node that its facts share."""
-    step: Hop | None = None
-    """The first step from there."""
+    steps: tuple[Hop, ...] = ()
+    """The steps from there."""
     chain: bool = False
     """Whether the nodes in between are left out."""
 
@@ -233,12 +233,15 @@ class _FactExtractor:
         """Ends that were not even looked at."""
         self._cut: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
         """Edges beside those here that a limit left out."""
+        self._whole: dict[str, tuple[EntityId, tuple[Hop, ...]]] = {}
+        """Source and steps of items that hold all ends."""
         self._cut_off: set[tuple[EntityId, tuple[Hop, ...]]] = set()
         """Metapaths whose further ends a limit left out, nobody knows how many."""
 
     def add_path(self, item: PathEvidence) -> None:
         """Take a metapath: walk by walk if all are known, else as a whole."""
         steps = tuple(Hop.all_of(item))
+        self._whole[item.id] = (item.source, steps)
         known = {path.end for path in item.paths}
         ends = [end for end in item.ends if end in self._names]
         if item.truncated:
@@ -312,10 +315,20 @@ class _FactExtractor:
         """Return the lines."""
         self._tell_mediators()
         self._drop_shortcuts()
+        place: dict[str, int] = {}
+        for at, ids in reversed(list(enumerate(self._apart))):
+            place.update(dict.fromkeys(ids, at))
+        first: dict[str, int] = {}
+        """The set of an item that holds all ends of a walk, by its facts: they share a line."""
+        of = [min((place.get(id, len(self._apart)) for id in fact.items), default=0) for fact in self._facts]
+        for fact, at in zip(self._facts, of, strict=True):
+            for id in fact.items:
+                if self._whole.get(id) == (fact.source, fact.steps):
+                    first[id] = min(at, first.get(id, at))
         parts: dict[int, list[_Fact]] = defaultdict(list)
-        for fact in self._facts:
-            of = (at for at, ids in enumerate(self._apart) if not ids.isdisjoint(fact.items))
-            parts[next(of, len(self._apart))].append(fact)
+        for fact, at in zip(self._facts, of, strict=True):
+            wholes = (first[id] for id in fact.items if self._whole.get(id) == (fact.source, fact.steps))
+            parts[min([at, *wholes])].append(fact)
         return [*(line for part in sorted(parts) for line in self._folded(parts[part])), *self._chain_lines()]
 
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
@@ -449,7 +462,7 @@ class _FactExtractor:
         left_out = [self._left_out(source, way) for way in dict.fromkeys(fact.steps for fact in facts)]
         more, cut_off = max(count for count, _ in left_out), any(cut for _, cut in left_out)
         words = _words(steps)
-        return Line(_items(facts), head, entries, more, False, cut_off, _nodes(facts), words, source, steps[0])
+        return Line(_items(facts), head, entries, more, False, cut_off, _nodes(facts), words, source, steps)
 
     def _entries(self, facts: Sequence[_Fact]) -> tuple[str, ...]:
         """Write the ends of facts that share the rest, two nodes of one thing once."""
@@ -498,9 +511,7 @@ class _FactExtractor:
                 entries = self._entries([_Fact(source, steps, end) for end in ends])
                 more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
                 nodes = frozenset((source, *ends))
-                yield Line(
-                    tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, steps[0], True
-                )
+                yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, steps, True)
 
 
 def _without_shared(facts: Sequence[_Fact]) -> tuple[tuple[str, ...], Sequence[_Fact]]:

@@ -203,7 +203,9 @@ class PathRetriever:
             noted = [
                 at
                 for at, paths in enumerate(shown)
-                if len(kept[at]) > self.shown and any(triple.properties for path in paths for triple in path.triples)
+                if len(kept[at]) > self.shown
+                and all(path.triples[0].properties for path in paths)
+                and len(walks[at].metapath) == 1
             ]
             further = paths_of([(walks[at], kept[at][self.shown : _NOTED]) for at in noted])
             for at, paths in zip(noted, further, strict=True):

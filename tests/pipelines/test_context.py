@@ -156,7 +156,7 @@ class TestFacts:
         )
         found = PathEvidence("path", 1.0, EntityId("a"), ("sex", "^sex"), (EntityId("b"),), (walk,))
         assert written(store, [found]) == [NOTHING]
-        assert written(store, [replace(found, asked=True)]) == ["[e1] male ← sex ← a | b"]
+        assert written(store, [replace(found, asked=True)]) == ["[e1] male ← sex ← a | b | … (+200 more)"]
 
     def test_lines_that_have_nothing_to_do_with_the_question_are_left_out(self) -> None:
         edges = [("Alien", "directed_by", "Ridley Scott"), ("0.6", "item.next", "0.3")]
