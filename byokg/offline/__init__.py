@@ -8,65 +8,41 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from byokg.offline.candidate_ranker import MeaningRanker, meaning_ranker, subgraph_retriever
-    from byokg.offline.linker import GrowthLimits, OfflineLinker
-    from byokg.offline.mentions import MentionSpotter
-    from byokg.offline.pipeline import build_parser_and_ranker, offline_pipeline
-    from byokg.offline.spotting import entity_spotter, mention_spotter
-    from byokg.offline.training.fit import FitTask, Report, ShareEstimate, fit, linker_of, split_examples
-    from byokg.offline.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses
+    from byokg.offline.candidate_ranker import MeaningRanker as MeaningRanker
+    from byokg.offline.candidate_ranker import meaning_ranker as meaning_ranker
+    from byokg.offline.candidate_ranker import subgraph_retriever as subgraph_retriever
+    from byokg.offline.linker import GrowthLimits as GrowthLimits
+    from byokg.offline.linker import OfflineLinker as OfflineLinker
+    from byokg.offline.mentions import MentionSpotter as MentionSpotter
+    from byokg.offline.mentions import entity_spotter as entity_spotter
+    from byokg.offline.mentions import mention_spotter as mention_spotter
+    from byokg.offline.pipeline import build_parser_and_ranker as build_parser_and_ranker
+    from byokg.offline.pipeline import offline_pipeline as offline_pipeline
+    from byokg.offline.training.fit import FitTask as FitTask
+    from byokg.offline.training.fit import Report as Report
+    from byokg.offline.training.fit import ShareEstimate as ShareEstimate
+    from byokg.offline.training.fit import fit as fit
+    from byokg.offline.training.fit import linker_of as linker_of
+    from byokg.offline.training.fit import split_examples as split_examples
+    from byokg.offline.training.ranker import FitSettings as FitSettings
+    from byokg.offline.training.ranker import RankingExample as RankingExample
+    from byokg.offline.training.ranker import chain_cases as chain_cases
+    from byokg.offline.training.ranker import read_chains as read_chains
+    from byokg.offline.training.ranker import read_inverses as read_inverses
 
 _HOMES = {
-    "FitSettings": "training.ranker",
-    "FitTask": "training.fit",
-    "GrowthLimits": "linker",
-    "MeaningRanker": "candidate_ranker",
-    "MentionSpotter": "mentions",
-    "OfflineLinker": "linker",
-    "RankingExample": "training.ranker",
-    "Report": "training.fit",
-    "ShareEstimate": "training.fit",
-    "build_parser_and_ranker": "pipeline",
-    "chain_cases": "training.ranker",
-    "entity_spotter": "spotting",
-    "fit": "training.fit",
-    "meaning_ranker": "candidate_ranker",
-    "linker_of": "training.fit",
-    "mention_spotter": "spotting",
-    "offline_pipeline": "pipeline",
-    "read_chains": "training.ranker",
-    "read_inverses": "training.ranker",
-    "split_examples": "training.fit",
-    "subgraph_retriever": "candidate_ranker",
+    "candidate_ranker": "MeaningRanker meaning_ranker subgraph_retriever",
+    "linker": "GrowthLimits OfflineLinker",
+    "mentions": "MentionSpotter entity_spotter mention_spotter",
+    "pipeline": "build_parser_and_ranker offline_pipeline",
+    "training.fit": "FitTask Report ShareEstimate fit linker_of split_examples",
+    "training.ranker": "FitSettings RankingExample chain_cases read_chains read_inverses",
 }
-
-__all__ = [
-    "FitSettings",
-    "FitTask",
-    "GrowthLimits",
-    "MeaningRanker",
-    "MentionSpotter",
-    "OfflineLinker",
-    "RankingExample",
-    "Report",
-    "ShareEstimate",
-    "build_parser_and_ranker",
-    "chain_cases",
-    "entity_spotter",
-    "fit",
-    "linker_of",
-    "meaning_ranker",
-    "mention_spotter",
-    "offline_pipeline",
-    "read_chains",
-    "read_inverses",
-    "split_examples",
-    "subgraph_retriever",
-]
 
 
 def __getattr__(name: str) -> object:
     """Import a name from its module."""
-    if name not in _HOMES:
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
+    if home is None:
         raise AttributeError(f"module 'byokg.offline' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"byokg.offline.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"byokg.offline.{home}"), name)

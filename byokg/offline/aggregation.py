@@ -18,13 +18,13 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.constraints import QueryConstraints
-from byokg.offline.execute import ConstraintExecutor, Outcome, countable
+from byokg.offline.constraints import Outcome, QueryConstraints
+from byokg.offline.execute import ConstraintExecutor, countable
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.temporal_neighbors import TemporalNeighbors
+from byokg.offline.temporal import TemporalNeighbors
 from byokg.text.labels import split_label
 from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, singular, split_words
 from byokg.types import (
@@ -145,16 +145,13 @@ class AggregationRetriever:
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return one item with the result; empty if the operations fit no candidate."""
-        first = request.context.rounds[0]
-        mentions = first.artifacts.mentions
+        first, text = request.context.rounds[0], request.question.text
+        mentions, linked = first.artifacts.mentions, first.linked.entities
         task = _Task(
-            request.question.text,
-            parse_constraints(request.question.text, mentions),
+            text,
+            parse_constraints(text, mentions),
             mentions,
-            {
-                place: [one.id for one in first.linked.entities if one.mention == mention]
-                for place, mention in enumerate(mentions)
-            },
+            {place: [one.id for one in linked if one.mention == mention] for place, mention in enumerate(mentions)},
             [item for item in first.evidence if isinstance(item, PathEvidence)],
         )
         outcome, score = self._without_paths(task), 0.0
@@ -162,24 +159,20 @@ class AggregationRetriever:
             outcome, score = self._united(task)
         elif outcome is None:
             outcome, score = self._on_candidates(task, request.context)
-        if outcome is None:
-            return []
-        return [ComputedEvidence(RETRIEVER, score, **vars(outcome))]
+        return [] if outcome is None else [ComputedEvidence(RETRIEVER, score, **vars(outcome))]
 
     def _without_paths(self, task: _Task) -> Outcome | None:
         """Compare two mentions, verify a statement, or find dates, neighbours in time or the most of a type."""
-        constraints, linked = task.constraints, task.linked
-        if constraints.order is not None and constraints.order.words == "compared":
-            pair = constraints.union or tuple(linked)
-            found = self._executor.among(constraints.order, [id for place in pair for id in linked[place][:1]])
-            if found is not None:
+        constraints, linked, order = task.constraints, task.linked, task.constraints.order
+        if order is not None and order.words == "compared":
+            nodes = [id for place in constraints.union or tuple(linked) for id in linked[place][:1]]
+            if (found := self._executor.among(order, nodes)) is not None:
                 return found
         if constraints.verify and self._steps is not None and len(linked) == 2:
             return self._verified(task, self._steps)
         if constraints.when is not None and not constraints.times and constraints.next is None and len(linked) > 1:
             first, second, *_ = linked.values()
-            found = self._neighbors.between(constraints, first, second)
-            if found is not None:
+            if (found := self._neighbors.between(constraints, first, second)) is not None:
                 return found
         if constraints.next is not None:
             near = " ".join(word for word in split_words(constraints.rest) if word not in FUNCTION_WORDS)
@@ -188,7 +181,7 @@ class AggregationRetriever:
                 found = self._neighbors.following(constraints.next, linked.get(mention, ()), others, near)
                 if found is not None:
                     return found
-        if constraints.order is not None and len(linked) == 1 and not constraints.union:
+        if order is not None and len(linked) == 1 and not constraints.union:
             ends = self._kind_named(task.mentions[0], linked[0])
             found = self._executor.execute(constraints, Candidate(0.0, ends), linked, ()) if ends else None
             if found is not None and (found.nodes or found.values):
@@ -202,10 +195,8 @@ class AggregationRetriever:
         one, other = sorted(task.linked, key=lambda place: task.mentions[place].start)
         rest = task.constraints.rest
         before = len(WORD.findall(rest[: task.mentions[other].start]))
-        sides = task.linked[one], task.linked[other]
-        return answer_boolean(
-            self._store, steps, parse_question(rest, task.mentions), before, sides, task.constraints.times
-        )
+        parsed, sides = parse_question(rest, task.mentions), (task.linked[one], task.linked[other])
+        return answer_boolean(self._store, steps, parsed, before, sides, task.constraints.times)
 
     def _on_candidates(self, task: _Task, context: Context) -> tuple[Outcome | None, float]:
         """Execute the constraints on the likeliest candidate that supports them; return its score, too."""
@@ -236,9 +227,8 @@ class AggregationRetriever:
         bounds = (bound.mention for bound in constraints.thresholds if bound.mention is not None)
         operands = [*constraints.without, *times, *bounds]
         left_out = [task.mentions[place] for place in operands]
-        left_out += [
-            one for one in task.mentions if one.start >= 0 and not constraints.rest[one.start : one.end].strip()
-        ]
+        gone = (one for one in task.mentions if one.start >= 0)
+        left_out += [one for one in gone if not constraints.rest[one.start : one.end].strip()]
         candidates = self._candidates(context, left_out)
         if constraints.count:
             candidates = [one for one in candidates if countable(one.nodes)]
@@ -256,9 +246,8 @@ class AggregationRetriever:
     def _united(self, task: _Task) -> tuple[Outcome | None, float]:
         """Return the union of one metapath's ends from either of two mentions, of the answer type if there is one."""
         best: tuple[bool, float, Outcome] | None = None
-        first, second = (
-            [path for path in task.paths if path.source in task.linked[place]] for place in task.constraints.union
-        )
+        sides = (task.linked[place] for place in task.constraints.union)
+        first, second = ([path for path in task.paths if path.source in side] for side in sides)
         pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
         asked = self._answer_types.predict(task.text, task.mentions, [path.ends for pair in pairs for path in pair])
         for one, other in pairs:
@@ -302,9 +291,8 @@ class AggregationRetriever:
             rows = graph.node_types.members(type)
             return () if len(rows) > _LIMITS.nodes else tuple(self._store.ids(rows))
         ids = list(islice(self._store.entities(), _LIMITS.nodes + 1))
-        return (
-            () if len(ids) > _LIMITS.nodes else tuple(node.id for node in self._store.nodes(ids) if type in node.types)
-        )
+        few = self._store.nodes(ids) if len(ids) <= _LIMITS.nodes else []
+        return tuple(node.id for node in few if type in node.types)
 
     def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
         """Return the tails of a relation; none if they, or the edges to scan, are too many."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
+from byokg.offline.label_similarity import agent_noun_verbs, content_words, label_names_head
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.property_linking import measure
-from byokg.offline.relation_words import agent_noun_verbs, content_words, label_names_head
 from byokg.offline.rules import cached, rule
 from byokg.offline.statistics import SchemaStatistics
 from byokg.offline.walks import walk_table

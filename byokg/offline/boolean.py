@@ -15,8 +15,7 @@ import numpy as np
 
 from byokg.arrays import Float32
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.constraints import TemporalConstraint
-from byokg.offline.execute import Outcome
+from byokg.offline.constraints import Outcome, TemporalConstraint
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal import passes, period
@@ -87,12 +86,8 @@ def answer_boolean(
         several = branching(store, _THRESHOLDS.unique if seldom else 0.0) if several is None else several
         for place in np.argsort(-fits, kind="stable")[:1].tolist():
             others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
-            if (
-                fits[place] >= _THRESHOLDS.refuting
-                and int(step[place]) not in several
-                and len(others) == 1
-                and not times
-            ):
+            single = int(step[place]) not in several and len(others) == 1
+            if fits[place] >= _THRESHOLDS.refuting and single and not times:
                 label = steps.labels[int(batch.relation[place])]
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
@@ -129,9 +124,8 @@ def _said(steps: RelationSimilarity, parsed: ParsedQuestion, second: int) -> Flo
             side = int(place > second or "of" in parsed.words[place:second])
             found[side] = np.maximum(found[side], np.where(back, 0, means))
             continue
-        ways = np.where(
-            steps.direction_mismatch(word, Role(tie.use, outward=True)), 0, means
-        )  # the first is the subject
+        # The first is the subject.
+        ways = np.where(steps.direction_mismatch(word, Role(tie.use, outward=True)), 0, means)
         found[0] = np.maximum(found[0], ways)
         found[1] = np.maximum(found[1], _turned(ways))
     if not told:  # is Lyon in France

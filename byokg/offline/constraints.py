@@ -1,9 +1,12 @@
-"""Constraints and aggregation of a question, as records filled by `parse_constraints` and executed by `execute`."""
+"""Constraints and aggregation of a question, as records filled by `parse_constraints`, and results of `execute`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from byokg.types import EntityId, Value
 
 PeriodPart = Literal["any", "begin", "end"]
 """Which end of a period is meant: any time in it, its beginning, its end."""
@@ -101,3 +104,29 @@ class QueryConstraints:
     def plain(self) -> bool:
         """True if the question is a path question only."""
         return self == QueryConstraints(self.rest)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of an operation."""
+
+    operation: str
+    text: str
+    """Description of the operation and its operands."""
+    nodes: tuple[EntityId, ...] = ()
+    values: tuple[Value, ...] = ()
+    uses: tuple[str, ...] = ()
+    """Ids of the evidence it was made of."""
+    truncated: bool = False
+    """Whether that had been cut; then a count is the least there are."""
+
+
+LISTED = 10
+"""Names written out in the description of an operation."""
+
+
+def listing(names: Sequence[str], count: int | None = None) -> str:
+    """Write names side by side, and how many are left out, of as many as there are in all."""
+    shown = names[:LISTED]
+    more = (len(names) if count is None else count) - len(shown)
+    return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

@@ -7,9 +7,10 @@ to compare. Otherwise `ConstraintExecutor.execute` returns None, and the questio
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,15 @@ from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.constraints import QueryConstraints, Superlative, TemporalConstraint, Threshold
+from byokg.offline.constraints import (
+    LISTED,
+    Outcome,
+    QueryConstraints,
+    Superlative,
+    TemporalConstraint,
+    Threshold,
+    listing,
+)
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.ranking import Candidate
@@ -27,15 +36,13 @@ from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date
 from byokg.text.labels import split_label
 from byokg.text.names import related, split_words
-from byokg.types import INVERSE, EntityId, PathEvidence, Properties, Value
+from byokg.types import INVERSE, EntityId, PathEvidence, Properties
 
 
 @dataclass(frozen=True)
 class ExecutionSettings:
     """Thresholds and limits of executed constraints."""
 
-    listed: int = 10
-    """Names written out in the description of an operation."""
     counted: int = 1_000_000
     """Ends of one path that are counted; more give a lower bound."""
     type: float = 0.3
@@ -51,20 +58,8 @@ class ExecutionSettings:
 
 _SETTINGS = ExecutionSettings()
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """Result of an operation."""
-
-    operation: str
-    text: str
-    """Description of the operation and its operands."""
-    nodes: tuple[EntityId, ...] = ()
-    values: tuple[Value, ...] = ()
-    uses: tuple[str, ...] = ()
-    """Ids of the evidence it was made of."""
-    truncated: bool = False
-    """Whether that had been cut; then a count is the least there are."""
+_OF_NODES = ("born", "birth", "founded", "released", "published", "built")
+"""Events of nodes, not of edges."""
 
 
 @dataclass
@@ -77,8 +72,6 @@ class _State:
     """The walks of each path, to the remaining ends."""
     done: list[str] = field(default_factory=list)
     operations: list[str] = field(default_factory=list)
-    dates: dict[EntityId, list[Period]] | None = None
-    """When each end came about, by the edges that lead to it."""
 
 
 class _CandidateReader:
@@ -111,20 +104,25 @@ class _CandidateReader:
         read, find = self._store.nodes(nodes), self._property_linker.find
         return find(read, nouns, dates, least) or find(described(self._store, read, least), nouns, dates, least)
 
-    def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
+    def _keep(
+        self, state: _State, nodes: Collection[EntityId], operation: str, text: str, counted: bool = False
+    ) -> Literal[True]:
+        """Keep some of the ends, and describe the operation; `counted` adds how many are left of how many."""
+        before = len(state.ends)
+        state.ends = [end for end in state.ends if end in nodes]
+        state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        state.done.append(f"{text}: {len(state.ends)} of {before}" if counted else text)
+        state.operations.append(operation)
+        return True
+
+    def _keep_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
         """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
-        if hop == 0:
-            state.ends = [end for end in state.ends if end in nodes]
-            state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
-        else:
+        if hop:
             table, *rest = self._tables(state)
             numbers = np.asarray(self._store.numbers(sorted(nodes)), np.int64)
             state.tables = [table.taken(np.isin(table.nodes[:, -1 - hop], numbers)), *rest]
-            reached = set(self._store.ids(distinct(state.tables[0].nodes[:, -1])))
-            state.ends = [end for end in state.ends if end in reached]
-        state.done.append(text)
-        state.operations.append(operation)
-        return True
+            nodes = set(self._store.ids(distinct(state.tables[0].nodes[:, -1])))
+        return self._keep(state, nodes, operation, text)
 
     def _degrees(self, nodes: Sequence[EntityId], nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
         """Return how many edges each node has of the kind that the nouns mean, and that kind."""
@@ -138,9 +136,8 @@ class _CandidateReader:
         known = known[known < len(reach)]  # a server may know more relations than were linked to words
         if not len(known):
             known = np.arange(many)
-        known = known[
-            np.argsort(known & 1, kind="stable")
-        ]  # `players` is a relation before it is the class of things with `teams`
+        # `players` is a relation before it is the class of things with `teams`.
+        known = known[np.argsort(known & 1, kind="stable")]
         best = int(known[np.argmax(reach[known])])
         everything = int(np.argmax(reach[:many]))
         if reach[best] < _SETTINGS.step or reach[best] < 0.7 * reach[everything]:
@@ -168,26 +165,13 @@ class _CandidateReader:
 
     def _dated(self, table: WalkTable) -> int | None:
         """Return the last hop with temporal edges."""
-        for column in range(len(table.steps) - 1, -1, -1):
-            some = table.edges[:50, column]
-            if any(period(each) is not None for each in self._store.edge_properties(some)):
+        for column in reversed(range(len(table.steps))):
+            if any(period(each) is not None for each in self._store.edge_properties(table.edges[:50, column])):
                 return column
         return None
 
-    def _narrow(self, state: _State, tables: list[WalkTable], operation: str, text: str) -> bool:
-        left = frozenset(state.ends)
-        for table in tables:
-            left &= frozenset(self._store.ids(distinct(table.nodes[:, -1])))
-        before = len(state.ends)
-        state.ends = [end for end in state.ends if end in left]
-        state.tables = self._ending(tables, state.ends)
-        state.done.append(f"{text}: {len(state.ends)} of {before}")
-        state.operations.append(operation)
-        return True
-
     def _named(self, nodes: Sequence[EntityId]) -> list[str]:
-        shown = list(nodes)
-        return [node.name for node in self._store.nodes(shown)]
+        return [node.name for node in self._store.nodes(list(nodes))]
 
 
 class _TimeExecutor(_CandidateReader):
@@ -202,42 +186,35 @@ class _TimeExecutor(_CandidateReader):
             own = self._own_time(linked.get(test.mention, ()), test.near)
             if own is None:
                 return False
-        tables = self._tables(state)
-        of_node = test.near in ("born", "birth", "founded", "released", "published", "built")
-        if not of_node:
-            dated = [self._dated(table) for table in tables]
-            if any(column is not None for column in dated):
-                kept: list[WalkTable] = []
-                state.dates = defaultdict(list)
-                for table, column in zip(tables, dated, strict=True):
-                    if column is None:
-                        kept.append(table)
-                        continue
-                    told = self._store.edge_properties(table.edges[:, column])
-                    held = [period(each) for each in told]
+        tables, of_node = self._tables(state), test.near in _OF_NODES
+        dated = [None if of_node else self._dated(table) for table in tables]
+        if any(column is not None for column in dated):
+            left = set(state.ends)
+            for place, (table, column) in enumerate(zip(tables, dated, strict=True)):
+                if column is not None:
+                    properties = self._store.edge_properties(table.edges[:, column])
+                    held = [period(each) for each in properties]
                     fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
-                    if not fits.any() and _may_hold(told, held, test):
+                    if not fits.any() and _may_hold(properties, held, test):
                         return False
-                    kept.append(table.taken(fits))
-                return self._narrow(state, kept, "time", f"{test.words or 'time'}")
-            if strict:
-                return False
+                    tables[place] = table.taken(fits)
+                left.intersection_update(self._store.ids(distinct(tables[place].nodes[:, -1])))
+            return self._keep(state, left, "time", test.words or "time", counted=True)
+        if strict and not of_node:
+            return False
         nodes = self._store.nodes(state.ends)
-        said = self._property(state.ends, (test.near,), least=1) if test.near else None
+        named = self._property(state.ends, (test.near,), least=1) if test.near else None
         held_by: dict[EntityId, Period | None]
-        if said is not None and said.dates:  # `opened` before 1900, by the property of that name
-            held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
+        if named is not None and named.dates:  # `opened` before 1900, by the property of that name
+            held_by = {id: read_date(value) for id, value in named.shown.items()}
         else:
             held_by = {node.id: period(node.properties) for node in nodes}
             if not any(held_by.values()):
                 held_by = {node.id: period(node.properties) for node in described(self._store, nodes, least=1)}
             if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
                 return False
-        state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
-        state.done.append(f"{test.near} {test.words}: {len(state.ends)} of {len(nodes)}".strip())
-        state.operations.append("time")
-        state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
-        return True
+        kept = {id for id, one in held_by.items() if one is not None and passes(one, test, own)}
+        return self._keep(state, kept, "time", f"{test.near} {test.words}".strip(), counted=True)
 
     def _own_time(self, nodes: Sequence[EntityId], near: str) -> Period | None:
         """Return when something was, from the edges of a node, those like a word first, or from the node itself."""
@@ -253,12 +230,8 @@ class _TimeExecutor(_CandidateReader):
                 if one is not None:
                     found[relation].append(one)
             if found:
-                best = max(
-                    found,
-                    key=lambda number: (
-                        self._property_linker.likeness(near, schema.relations[number].name) if near else 0.0
-                    ),
-                )
+                likeness = self._property_linker.likeness
+                best = max(found, key=lambda number: likeness(near, schema.relations[number].name) if near else 0.0)
                 return united(found[best])
             one = period(self._store.nodes([node])[0].properties)
             if one is not None:
@@ -270,33 +243,24 @@ class _TimeExecutor(_CandidateReader):
         when: dict[EntityId, tuple[int, int, int]] = {}
         for table in self._tables(state):
             column = self._dated(table)
-            if column is None:
+            if column is None or when:
                 continue
-            held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
-            ends = self._store.ids(table.nodes[:, -1])
-            for end, one in zip(ends, held, strict=True):
+            held = map(period, self._store.edge_properties(table.edges[:, column]))
+            for end, one in zip(self._store.ids(table.nodes[:, -1]), held, strict=True):
                 if one is not None and (start := one.start or one.last) is not None:
-                    known = when.get(end)
-                    when[end] = start if known is None else (max if order.most else min)(known, start)
-            if when:
-                break
-        left = frozenset(state.ends)
-        when = {end: day for end, day in when.items() if end in left}
+                    when[end] = (max if order.most else min)(when.get(end, start), start)
+        when = {end: when[end] for end in state.ends if end in when}
         if not when:
             found = self._property(state.ends, (), True)
             if found is None:
                 return False
-            days = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
-            when = days
+            when = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
         ranked = sorted(set(when.values()), reverse=order.most)
         if len(ranked) < order.place:
             return False
         best = ranked[order.place - 1]
-        text = f"{order.words} of {len(when)} by date: {best[0]}"
-        state.ends = [end for end in state.ends if when.get(end) == best]
-        state.done.append(text)
-        state.operations.append("superlative")
-        return True
+        kept = {end for end, day in when.items() if day == best}
+        return self._keep(state, kept, "superlative", f"{order.words} of {len(when)} by date: {best[0]}")
 
 
 class ConstraintExecutor(_TimeExecutor):
@@ -334,29 +298,23 @@ class ConstraintExecutor(_TimeExecutor):
         if any(map(is_value, ends)):
             return self._of_values(constraints, candidate)
         state = _State(candidate, ends)
-        for times in constraints.times:
-            if not self._timed(state, times, linked, strict):
-                return None
-        for threshold in constraints.thresholds:
-            if not self._bounded(state, threshold, linked):
-                return None
-        for mention in constraints.without:
-            if not self._without(state, linked.get(mention, ()), paths):
-                return None
-        if constraints.lacking and not self._lacking(state, constraints.lacking):
+        filtered = (
+            all(self._timed(state, times, linked, strict) for times in constraints.times)
+            and all(self._bounded(state, threshold, linked) for threshold in constraints.thresholds)
+            and all(self._without(state, linked.get(mention, ()), paths) for mention in constraints.without)
+            and (not constraints.lacking or self._lacking(state, constraints.lacking))
+        )
+        if not filtered or (constraints.order is not None and not self._ordered(state, constraints.order)):
             return None
-        if constraints.order is not None and not self._ordered(state, constraints.order):
-            return None
-        names, cut = self._named(state.ends[: _SETTINGS.listed]), any(path.truncated for path in candidate.paths)
+        names, cut = self._named(state.ends[:LISTED]), any(path.truncated for path in candidate.paths)
         if constraints.count:
             if strict and not (state.ends and self._of_kind(state.ends, constraints.counted)):
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidate.paths):
                 number = names[0]
                 if not state.done and measure(number) is not None and "-" not in number[1:]:
-                    return Outcome(
-                        "property", f"the number itself: {number}", tuple(state.ends), uses=candidate.evidence_ids
-                    )
+                    text = f"the number itself: {number}"
+                    return Outcome("property", text, tuple(state.ends), uses=candidate.evidence_ids)
                 return None
             count = len(state.ends)
             if cut and not state.done and len(candidate.paths) == 1 and candidate.nodes == candidate.paths[0].ends:
@@ -386,13 +344,10 @@ class ConstraintExecutor(_TimeExecutor):
         """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
         if noun not in load_lexicon("order")["units"]:
             return True
-        likeness = {
-            type: self._property_linker.likeness(noun, type) for type in self._store.schema().node_types if type
-        }
-        best = max(likeness, key=lambda type: likeness[type], default="")
-        if not best or likeness[best] < _SETTINGS.type:
-            return True
-        return any(best in node.types for node in self._store.nodes(nodes[: _SETTINGS.listed]))
+        types = [(self._property_linker.likeness(noun, type), type) for type in self._store.schema().node_types if type]
+        likeness, best = max(types, key=lambda one: one[0], default=(0.0, ""))
+        some = self._store.nodes(nodes[:LISTED])
+        return likeness < _SETTINGS.type or any(best in node.types for node in some)
 
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
         """True if paths have one end from any start: nobody asks for their number."""
@@ -409,13 +364,8 @@ class ConstraintExecutor(_TimeExecutor):
         """Treat candidates that are values: the first, the last, the most, a number that is no count."""
         values = [name_of_value(end) for end in candidate.nodes]
         numbers = {value: number for value in values if (number := measure(value)) is not None}
-        if (
-            len(numbers) < len(values)
-            or constraints.times
-            or constraints.thresholds
-            or constraints.without
-            or constraints.lacking
-        ):
+        filters = constraints.times or constraints.thresholds or constraints.without or constraints.lacking
+        if len(numbers) < len(values) or filters:
             return None
         if constraints.order is not None:
             if constraints.order.edge != "any" and _role(candidate) not in ("", constraints.order.edge):
@@ -424,9 +374,8 @@ class ConstraintExecutor(_TimeExecutor):
             text = f"{constraints.order.words} of {len(values)}: {chosen}"
             return Outcome("superlative", text, values=(chosen,), uses=candidate.evidence_ids)
         if constraints.count and len(values) == 1:
-            return Outcome(
-                "property", f"the number itself: {values[0]}", values=(values[0],), uses=candidate.evidence_ids
-            )
+            text = f"the number itself: {values[0]}"
+            return Outcome("property", text, values=(values[0],), uses=candidate.evidence_ids)
         return None
 
     def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
@@ -441,12 +390,8 @@ class ConstraintExecutor(_TimeExecutor):
             label, counts = degree
             if bound.value > _SETTINGS.implausible * max(counts.values(), default=0):
                 return False
-            state.ends = [
-                id for id in state.ends if (counts[id] > bound.value if bound.more else counts[id] < bound.value)
-            ]
-            state.done.append(f"{label} {bound.words}")
-            state.operations.append("comparison")
-            return True
+            fits = {id for id, count in counts.items() if (count > bound.value if bound.more else count < bound.value)}
+            return self._keep(state, fits, "comparison", f"{label} {bound.words}")
         hop, found = column
         value = bound.value
         if bound.mention is not None:
@@ -457,26 +402,19 @@ class ConstraintExecutor(_TimeExecutor):
             value = values[0]
         more = bound.more != (bound.dates and found.age)
         fits = {id for id, number in found.values.items() if (number > value if more else number < value)}
-        return self._kept_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
+        return self._keep_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
 
     def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
         """Subtract the ends of a path from another node, the best path that reaches any of the candidates."""
-        before = frozenset(state.ends)
-        if before & frozenset(negated) or self._reached(state, negated):
-            state.ends = [end for end in state.ends if end not in negated]
-            state.done.append(f"without {listing(self._named(negated))}")
-            state.operations.append("difference")
-            return True
+        ends = frozenset(state.ends)
+        if ends & frozenset(negated) or self._reached(state, negated):
+            text = f"without {listing(self._named(negated))}"
+            return self._keep(state, ends - frozenset(negated), "difference", text)
         own = [path for path in paths if path.source in negated]
         for path in sorted(own, key=lambda path: (len(path.relations), -path.score)):
-            common = before & frozenset(path.ends)
-            if common:
-                state.ends = [end for end in state.ends if end not in common]
-                names = self._named([path.source])
-                state.done.append(f"without {len(common)} of {len(before)} that {names[0]} leads to")
-                state.operations.append("difference")
-                state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
-                return True
+            if common := ends & frozenset(path.ends):
+                text = f"without {len(common)} of {len(ends)} that {self._named([path.source])[0]} leads to"
+                return self._keep(state, ends - common, "difference", text)
         return False
 
     def _reached(self, state: _State, nodes: Sequence[EntityId]) -> bool:
@@ -494,11 +432,8 @@ class ConstraintExecutor(_TimeExecutor):
         if degree is None:
             return False
         label, counts = degree
-        before = len(state.ends)
-        state.ends = [id for id in state.ends if counts[id] == 0]
-        state.done.append(f"without {label}: {len(state.ends)} of {before}")
-        state.operations.append("difference")
-        return True
+        kept = {id for id in state.ends if counts[id] == 0}
+        return self._keep(state, kept, "difference", f"without {label}", counted=True)
 
     def _ordered(self, state: _State, order: Superlative) -> bool:
         """Keep the most, by a property, by time, or by how many edges there are."""
@@ -521,7 +456,7 @@ class ConstraintExecutor(_TimeExecutor):
             chosen = {id for id, value in found.values.items() if value == values[order.place - 1]}
             shown = next(found.shown[id] for id in found.values if id in chosen)
             text = f"{order.words or 'compared'} by {found.name} of {len(found.values)}: {shown}"
-            return self._kept_at(state, hop, chosen, "superlative", text)
+            return self._keep_at(state, hop, chosen, "superlative", text)
         return order.dates and self._by_date(state, order)
 
     def _most_of(self, state: _State, order: Superlative, label: str, counts: Mapping[EntityId, int]) -> bool:
@@ -533,10 +468,7 @@ class ConstraintExecutor(_TimeExecutor):
             return False
         best = ranked[order.place - 1]
         text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
-        state.ends = [id for id in state.ends if counts[id] == best]
-        state.done.append(text)
-        state.operations.append("superlative")
-        return True
+        return self._keep(state, {id for id in state.ends if counts[id] == best}, "superlative", text)
 
     def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
         """Return the number of intermediate nodes of each end, if these are the referents of the nouns.
@@ -591,10 +523,3 @@ def _role(candidate: Candidate) -> str:
             if words & set(load_lexicon("time")[f"{role}_keys"]):
                 return role
     return ""
-
-
-def listing(names: Sequence[str], count: int | None = None) -> str:
-    """Write names side by side, and how many are left out, of as many as there are in all."""
-    shown = names[: _SETTINGS.listed]
-    more = (len(names) if count is None else count) - len(shown)
-    return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

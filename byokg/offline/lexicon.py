@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -121,13 +121,6 @@ def _inflected(word: str, ending: str) -> str:
     return f"{word}{word[-1]}{ending}" if short else word + ending
 
 
-_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-_DATE = (
-    rf"(?:\d{{1,2}}\s+{_MONTH}\s+\d{{4}}|{_MONTH}\s+\d{{1,2}},?\s+\d{{4}}|{_MONTH}\s+\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?"
-    r"|[12]\d{3}s?)(?![\d,.]*\d)"
-)
-
-
 @cache
 def number_pattern() -> str:
     """Return a pattern for numbers in digits and words: `1.5 million`, `five hundred thousand`, `a dozen`."""
@@ -164,111 +157,24 @@ def number_value(text: str) -> float | None:
     return whole + (part or 0.0) if whole or part is not None else None
 
 
-class Patterns:
-    """The patterns that are made of the word lists."""
-
-    def __init__(self) -> None:
-        self._read_counts_and_times(load_lexicon("count"), load_lexicon("time"))
-        self._read_orders(load_lexicon("order"))
-        self._read_clauses(load_lexicon("time"), load_lexicon("sets"))
-
-    def _read_counts_and_times(self, count: Mapping[str, Any], time: Mapping[str, Any]) -> None:
-        self.count = _made(rf"{any_of(count['asks'])}")
-        dates = rf"(?P<a>{_DATE})"
-        self.between = _made(
-            rf"{any_of(time['between'])}\s+(?:the\s+)?(?:years\s+)?{dates}\s*{_loose(time['and'])}\s*(?:the\s+year\s+)?(?P<b>{_DATE})"
-        )
-        self.years = _made(rf"{dates}\s*{_loose(time['and'])}\s*(?P<b>{_DATE})")
-        self.after = _made(
-            rf"(?P<since>{any_of(time['since'])})?(?P<after>{any_of(time['after'])})?\s+{dates}(?:\s+{any_of(time['on'])})?"
-        )
-        self.before = _made(rf"(?P<until>{any_of(time['until'])})?(?P<before>{any_of(time['before'])})?\s+{dates}")
-        self.at = _made(rf"(?:{any_of(time['at'])}\s+)?(?:the\s+)?{dates}")
-        self.begins, self.ends = _made(any_of(time["begins"])), _made(any_of(time["ends"]))
-
-    def _read_orders(self, order: Mapping[str, Any]) -> None:
-        comparison = rf"(?P<more>{any_of(order['more'])})|(?P<fewer>{any_of(order['fewer'])})|(?P<word>[a-z]+er)\s+than"
-        units = any_of(order["units"])
-        self.threshold = _made(
-            rf"(?:{comparison})\s+(?P<number>{number_pattern()})\s*(?P<unit>{units}|[a-z]+)?(?:\s+in\s+(?:size|area|population))?"
-        )
-        self.than = _made(rf"(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?P<named>{NAMED})")
-        most, least = any_of(order["most"]), any_of(order["least"])
-        ordinal = rf"(?:(?P<ordinal>{any_of(order['ordinals'])})[\s-]+)?"
-        self.most = _made(rf"(?:the\s+)?{ordinal}(?:(?P<most>{most})|(?P<least>{least}))\s+(?P<noun>[a-z]+)")
-        self.done_most = _made(
-            rf"\b(?:is|are|was|were|been|being|gets?|got)\s+(?P<verb>[a-z]+ed)\s+(?:the\s+)?(?:(?P<most>{most})|{least})"
-            r"(?:\s+(?:often|frequently|times))?(?!\s+[a-z]+s\b)\b"
-        )
-        self.any_other = _made(
-            r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
-        )
-        self.superlative = _made(
-            rf"(?:the\s+)?{ordinal}\b(?P<word>[a-z]+est|best)\b(?:-(?P<of>[a-z]+)|\s+(?P<noun>[a-z]+))?"
-        )
-        self.first = _made(
-            rf"(?:the\s+)?(?:(?P<first>{any_of(order['first'])})|(?P<last>{any_of(order['last'])}))(?!\s+(?:name|names|lady|language|nations?|minister|class)\b)"
-        )
-        self.by = _made(
-            r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>[a-z]+\s+(?:date|year|time|price|cost|number)|area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
-        )
-        self.comparative = _made(
-            rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
-        )
-        verbs = any_of(form for verb in order["verbs"] for form in verb_forms(verb))
-        money = r"(?:\s+(?:money|at\s+the\s+box\s+office))*"
-        counted = r"[a-z]+s|people"  # `scored the most goals`
-        self.verb_most = _made(
-            rf"(?P<verb>{verbs})\s+(?:the\s+)?(?:(?P<most>most)|least){money}\b(?!\s+(?:{counted})\b)"
-        )
-        self.verb_more = _made(
-            rf"(?P<verb>{verbs})\s+(?:(?P<more>more)|less){money}\b(?!\s+(?:than\s+\d|(?:{counted})\b))"
-        )
-        self.several = _made(r"\b(?P<amount>more|fewer|less)\s+(?P<noun>[a-z]+s|children|people|men|women)\b")
-        self.having = _made(
-            rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
-            rf"(?P<phrase>[a-z][a-z\s-]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
-        )
-
-    def _read_clauses(self, time: Mapping[str, Any], sets: Mapping[str, Any]) -> None:
-        self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
-        self.verifying = _made(
-            rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had|can|could|may)\b"
-            r"(?!.*\bor\b)(?!.*[,;:\u2013-]\s*(?:and\s+)?(?:if\s+so,?\s+)?(?:which|what|who|where|when)\b)"
-        )
-        self.sooner = _made(
-            rf"\b(?:(?P<event>{any_of(time['events'])}|[a-z]+ed)\s+)?(?P<way>earlier|later|first|sooner|before)\b"
-        )
-        events = rf"(?P<event>{any_of(time['events'])}|[a-z]{{3,}}ed)\b"
-        self.event_after = _made(rf"^\s*-?\s*(?:[a-z]+\s+){{0,2}}?(?:to\s+be\s+|to\s+|was\s+|were\s+)?{events}")
-        self.event_before = _made(rf"\b{events}\s*$")
-        self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
-        # What «has a year after 1994» has it of its own.
-        own = "".join(rf"(?<!\b{has}\s)" for has in ("has", "have", "had", "having", "with"))
-        self.year = [(_made(own + any_of(time["year_after"])), 1), (_made(own + any_of(time["year_before"])), -1)]
-        self.same = _made(any_of(time["same"]))
-        self.shared = _made(any_of(time["shared"]))
-        self.when = _made(rf"{any_of(time['when'])}\s+(?P<named>{NAMED})(?P<rest>[^,?.;]*)")
-        self.without = _made(any_of(sets["without"]))
-        self.negation = _made(any_of(sets["not"]).replace(r"\bn't", "n't"))
-        self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
-        self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
-        self.year_asked = _made(any_of(time["asks"]))
-        self.grouped = _made(rf"{any_of(sets['each'])}\s+(?P<noun>[a-z]+)|(?<!ed )\bby\s+(?P<by>[a-z]+)\W*$")
-        self.aggregate = _made(any_of(sets["aggregates"]))
-        self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
-        self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
-
-
-def _made(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _loose(phrases: Sequence[str]) -> str:
-    return "(?:" + "|".join(re.escape(each) for each in sorted(phrases, key=lambda each: -len(each))) + ")"
-
-
 @cache
-def patterns() -> Patterns:
-    """Return the patterns, which are made once."""
-    return Patterns()
+def pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of `patterns.toml`, with its lists and parts filled in; the letter case does not matter."""
+    return re.compile(_filled(load_lexicon("patterns")[name]), re.IGNORECASE)
+
+
+def _filled(template: str) -> str:
+    return re.sub(r"\{\{(.+?)\}\}", lambda found: _expansion(found[1]), template.replace("\\\n", ""))
+
+
+def _expansion(name: str) -> str:
+    """Return what a placeholder of `patterns.toml` stands for."""
+    if "." not in name:
+        made = {"HIDDEN": HIDDEN, "NAMED": NAMED, "NUMBER": number_pattern() if name == "NUMBER" else ""}
+        return made[name] if name in made else _filled(load_lexicon("patterns")["parts"][name])
+    file, _, key = name.lstrip("~+").partition(".")
+    phrases = load_lexicon(file)[key]
+    if name[0] == "~":
+        return "(?:" + "|".join(re.escape(each) for each in sorted(phrases, key=lambda each: -len(each))) + ")"
+    any_form = any_of(form for verb in phrases for form in verb_forms(verb)) if name[0] == "+" else any_of(phrases)
+    return any_form.replace(r"\bn't", "n't")

@@ -20,6 +20,7 @@ from byokg.offline.constraints import (
     TemporalConstraint,
     Threshold,
 )
+from byokg.offline.label_similarity import FORBIDDING
 from byokg.offline.lexicon import (
     HIDDEN,
     adjectives,
@@ -30,11 +31,10 @@ from byokg.offline.lexicon import (
     measured_by,
     measured_by_verb,
     number_value,
-    patterns,
+    pattern,
     superlative,
 )
 from byokg.offline.parse import ParsedQuestion, parse_question
-from byokg.offline.relation_words import FORBIDDING
 from byokg.offline.rules import cached, rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular
 from byokg.text.values import read_literal
@@ -147,8 +147,7 @@ class _SuperlativeParser(_Remainder):
     @rule("superlative", "which river in {Peru} is the longest", lambda self: None)
     def _order(self) -> Superlative | None:
         """Read the most or the least of something."""
-        made = patterns()
-        match = made.any_other.search(self._left)
+        match = pattern("any_other").search(self._left)
         if match is not None:
             adjective = comparative(match["word"] or "")
             if match["noun"] or adjective is not None:
@@ -158,15 +157,15 @@ class _SuperlativeParser(_Remainder):
                 return Superlative(
                     nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
                 )
-        match = made.verb_most.search(self._left)
+        match = pattern("verb_most").search(self._left)
         if match is not None:
             self._take(*match.span())
             return Superlative(measured_by_verb(match["verb"]), match["most"] is not None, words=match.group())
-        match = made.done_most.search(self._left)
+        match = pattern("done_most").search(self._left)
         if match is not None:
             self._take(*match.span())
             return Superlative((match["verb"],), match["most"] is not None, words=match.group(), counted=True)
-        match = made.most.search(self._left)
+        match = pattern("most").search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
             nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
@@ -175,7 +174,7 @@ class _SuperlativeParser(_Remainder):
             self._take(*match.span())
             nouns = self._by(nouns)
             return Superlative(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
-        for match in made.superlative.finditer(self._left):
+        for match in pattern("superlative").finditer(self._left):
             adjective = superlative(match["word"].lower())
             if adjective is None:
                 continue
@@ -200,7 +199,7 @@ class _SuperlativeParser(_Remainder):
 
         One word may do if two are named.
         """
-        match = patterns().having.search(self._left)
+        match = pattern("having").search(self._left)
         most = None if match is None else greatest(match["word"])
         words = [] if match is None else match["phrase"].split()
         words = words[2:] if words[:2] in (["number", "of"], ["amount", "of"]) else words
@@ -219,7 +218,7 @@ class _SuperlativeParser(_Remainder):
         if number is not None:
             self._take(*number.span())
             return (number["noun"], *nouns)
-        for match in patterns().by.finditer(self._left):
+        for match in pattern("by").finditer(self._left):
             noun = " ".join(match["noun"].split())
             if noun in _measures() or " " in noun:
                 self._take(*match.span())
@@ -229,11 +228,11 @@ class _SuperlativeParser(_Remainder):
     @rule("first and last", "what was the first film of {Tom}", lambda self: None)
     def _by_time(self) -> Superlative | None:
         """Read first and last."""
-        match = patterns().first.search(self._left)
+        match = pattern("first").search(self._left)
         if match is None:
             return None
-        made, after = patterns(), self._left[match.end() :]
-        event = made.event_before.search(self._left[: match.start()]) or made.event_after.search(after)
+        after = self._left[match.end() :]
+        event = pattern("event_before").search(self._left[: match.start()]) or pattern("event_after").search(after)
         self._take(*match.span())
         nouns = dated_by(event["event"]) if event is not None else ()
         birth = re.match(r"\s*(?:year\s+of\s+birth|date\s+of\s+birth|birth)", after)
@@ -244,18 +243,18 @@ class _SuperlativeParser(_Remainder):
             born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
             if born is not None:
                 self._take(*born.span())
-        begins = match["first"] is not None or patterns().begins.search(self._whole) is not None
+        begins = match["first"] is not None or pattern("begins").search(self._whole) is not None
         edge: PeriodPart = "begin" if begins else "end"
         return Superlative(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
     @rule("comparison of two mentions", "which is bigger, {Peru} or {Chile}", lambda self: None)
     def _compared(self) -> Superlative | None:
         """Parse «which is bigger, A or B»; its words are removed, since they mean nothing without the two."""
-        verb = patterns().verb_more.search(self._left)
+        verb = pattern("verb_more").search(self._left)
         if verb is not None:
             self._take(*verb.span())
             return Superlative(measured_by_verb(verb["verb"]), verb["more"] is not None)
-        for match in patterns().comparative.finditer(self._left):
+        for match in pattern("comparative").finditer(self._left):
             if match["unit"]:
                 self._take(*match.span())
                 return Superlative(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
@@ -269,11 +268,11 @@ class _SuperlativeParser(_Remainder):
                 return Superlative(
                     adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
                 )
-        several = patterns().several.search(self._left)
+        several = pattern("several").search(self._left)
         if several is not None:
             self._take(*several.span("amount"))
             return Superlative((several["noun"],), several["amount"] == "more", counted=True)
-        sooner = patterns().sooner.search(self._left)
+        sooner = pattern("sooner").search(self._left)
         if sooner is not None:
             self._take(*sooner.span())
             nouns = dated_by(sooner["event"]) if sooner["event"] else ()
@@ -322,8 +321,8 @@ class _ConstraintParser(_SuperlativeParser):
     @rule("groups", "how many films did each actor make", lambda self, count, order: "")
     def _grouped(self, count: str, order: Superlative | None) -> str:
         """Parse «the average price per city»: the noun of the groups of an aggregation."""
-        match = patterns().grouped.search(self._whole)
-        if match is None or not (count or order or patterns().aggregate.search(self._whole)):
+        match = pattern("grouped").search(self._whole)
+        if match is None or not (count or order or pattern("aggregate").search(self._whole)):
             return ""
         # the largest by area, investigated by officers
         return match["noun"] or ("" if order or singular(match["by"]) != match["by"] else match["by"])
@@ -331,8 +330,8 @@ class _ConstraintParser(_SuperlativeParser):
     @rule("pair of mentions", "which films star {Tom} or {Ann}", lambda self: ())
     def _pair(self) -> tuple[int, ...]:
         """Read «A or B» and «A and B»."""
-        for pattern, says_or in ((patterns().either, True), (patterns().pair, False)):
-            found = pattern.search(self._left)
+        for name, says_or in (("either", True), ("pair", False)):
+            found = pattern(name).search(self._left)
             if found is not None:
                 one = self._mention_at(found.start("a"), found.end("a"))
                 other = self._mention_at(found.start("b"), found.end("b"))
@@ -344,16 +343,16 @@ class _ConstraintParser(_SuperlativeParser):
     @rule("successor", "who was president after {Tom}", lambda self: None)
     def _next(self) -> SuccessorConstraint | None:
         """Read who comes next to a mention."""
-        for pattern, step in patterns().year:
-            found = pattern.search(self._left)
+        for name, step in (("year_after", 1), ("year_before", -1)):
+            found = pattern(name).search(self._left)
             if found is not None and any(mention.start >= 0 for mention in self._mentions):
                 starts = sorted((one.start, n) for n, one in enumerate(self._mentions) if one.start >= 0)
                 order = [n for start, n in starts if start >= found.end() - 1]
                 order += [n for start, n in starts if start < found.end() - 1]
                 self._take(*found.span())
                 return SuccessorConstraint(tuple(order), 1 if step > 0 else -1, 1, found.group())
-        same = patterns().same.search(self._left)
-        shared = patterns().shared.search(self._left)
+        same = pattern("same").search(self._left)
+        shared = pattern("shared").search(self._left)
         placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
         if placed and (same or (shared and len(placed) < 3)):
             found = same or shared
@@ -361,8 +360,8 @@ class _ConstraintParser(_SuperlativeParser):
             if same:
                 self._take(*same.span())
             return SuccessorConstraint((placed[-1] if same else placed[0],), 0, None, found.group())
-        for pattern, step in patterns().next:
-            found = pattern.search(self._left)
+        for name, step in (("next", 1), ("previous", -1)):
+            found = pattern(name).search(self._left)
             if found is not None:
                 mention = self._mention_at(*found.span())
                 if mention is not None:
@@ -375,7 +374,7 @@ class _ConstraintParser(_SuperlativeParser):
         """Read numbers that something has to be above or below."""
         found = []
         order = load_lexicon("order")
-        for match in patterns().threshold.finditer(self._left):
+        for match in pattern("threshold").finditer(self._left):
             number = number_value(match["number"])
             adjective = comparative(match["word"]) if match["word"] else None
             unit = (match["unit"] or "").lower()
@@ -406,7 +405,7 @@ class _ConstraintParser(_SuperlativeParser):
     @rule("comparison with a mention", "which countries are larger than {Peru}", lambda self: ())
     def _than(self) -> tuple[Threshold, ...]:
         """Read «larger than Austria»."""
-        match = patterns().than.search(self._left)
+        match = pattern("than").search(self._left)
         if match is None:
             return ()
         adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
@@ -421,7 +420,7 @@ class _ConstraintParser(_SuperlativeParser):
         """Parse «when A won» beside another question."""
         if sum(mention.start >= 0 for mention in self._mentions) < 2:
             return ()
-        for match in patterns().when.finditer(self._left):
+        for match in pattern("when").finditer(self._left):
             mention = self._mention_at(match.start("named"), match.end("named"))
             if mention is None or (match.start() == 0 and not re.search(r"[,;]", self._left[match.end() :])):
                 continue
@@ -437,17 +436,16 @@ class _ConstraintParser(_SuperlativeParser):
     def _times(self) -> tuple[TemporalConstraint, ...]:
         """Parse dates and their relations."""
         found: list[TemporalConstraint] = []
-        made = patterns()
-        for pattern in (made.between, made.years):
-            for match in pattern.finditer(self._left):
+        for name in ("between", "years"):
+            for match in pattern(name).finditer(self._left):
                 found.append(self._test(match, _iso(match["a"]), _iso(match["b"])))
-        for match in made.before.finditer(self._left):
+        for match in pattern("before").finditer(self._left):
             if match["until"] or match["before"]:
                 found.append(self._test(match, None, _iso(match["a"]), strict=bool(match["before"])))
-        for match in made.after.finditer(self._left):
+        for match in pattern("after").finditer(self._left):
             if match["since"] or match["after"]:
                 found.append(self._test(match, _iso(match["a"]), None, strict=bool(match["after"])))
-        for match in made.at.finditer(self._left):
+        for match in pattern("at").finditer(self._left):
             date = _iso(match["a"])
             decade = match["a"].endswith("s")
             found.append(self._test(match, date, f"{int(date) + 9}" if decade and date else date))
@@ -457,10 +455,9 @@ class _ConstraintParser(_SuperlativeParser):
         self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False
     ) -> TemporalConstraint:
         edge: PeriodPart = "any"
-        made = patterns()
-        if made.begins.search(self._whole):
+        if pattern("begins").search(self._whole):
             edge = "begin"
-        elif made.ends.search(self._whole):
+        elif pattern("ends").search(self._whole):
             edge = "end"
         near = self._word_before(match.start())
         if near == "born":
@@ -468,14 +465,14 @@ class _ConstraintParser(_SuperlativeParser):
             born = re.search(r"\b(?:was\s+|were\s+)?born\s*$", self._left[: match.start()])
             if born is not None:
                 self._take(*born.span())
-        having = patterns().of_date.search(self._left[: match.start()])
+        having = pattern("of_date").search(self._left[: match.start()])
         self._take(match.start() if having is None else having.start(), match.end())
         return TemporalConstraint(first, last, edge, near, strict, words=" ".join(match.group().split()))
 
     @rule("count", "how many films did {Tom} direct", lambda self: ("", ""))
     def _count(self) -> tuple[str, str]:
         """Parse the words of a count."""
-        match = patterns().count.search(self._left)
+        match = pattern("count").search(self._left)
         compared = match is not None and match.group()[:3] != "how"
         if match is None or (compared and _COMPARED_BY.search(self._left[: match.start()])):
             return "", ""
@@ -490,17 +487,17 @@ class _ConstraintParser(_SuperlativeParser):
     def _verifies(self) -> bool:
         """Read «is A … B»."""
         placed = sum(mention.start >= 0 for mention in self._mentions)
-        return placed == 2 and patterns().verifying.match(self._whole) is not None
+        return placed == 2 and pattern("verifying").match(self._whole) is not None
 
     @rule("time between two mentions", "when did {Tom} win {X}", lambda self: None)
     def _asks(self) -> PeriodPart | None:
         """Read «when did A win B»."""
-        asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or patterns().year_asked.search(self._whole)
+        asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or pattern("year_asked").search(self._whole)
         if asked is None or len(self._mentions) < 2:
             return None
         first = asked.group().split()[0]
-        begins = first == "since" or patterns().begins.search(self._whole) is not None
-        ends = first == "until" or patterns().ends.search(self._whole[asked.end() :]) is not None
+        begins = first == "since" or pattern("begins").search(self._whole) is not None
+        ends = first == "until" or pattern("ends").search(self._whole[asked.end() :]) is not None
         return "end" if ends else "begin" if begins else "any"
 
     def _until_other(self, start: int, last: int) -> int:
@@ -510,22 +507,21 @@ class _ConstraintParser(_SuperlativeParser):
     @rule("difference", "which countries border {Peru} but not {Chile}", lambda self: ((), ""))
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Parse a subtrahend: mentions, or a negated property."""
-        made = patterns()
         clauses = [(clause.start(), clause.end()) for clause in re.finditer(r"[^,;?]+", self._left)]
         taken: list[int] = []
-        for pattern in (made.without, made.negation):
-            for match in pattern.finditer(self._left):
+        for name in ("without", "negation"):
+            for match in pattern(name).finditer(self._left):
                 if _FORBIDDING.search(self._left[: match.start()]):  # what must not be is nothing to take away
                     continue
                 first, last = next(((a, b) for a, b in clauses if a <= match.start() < b), (0, len(self._left)))
                 after = [n for n, one in enumerate(self._mentions) if match.end() <= one.start and one.end <= last]
                 before = [n for n, one in enumerate(self._mentions) if first <= one.start and one.end <= match.start()]
-                before = before if pattern is made.negation else []
+                before = before if name == "negation" else []
                 mention = after[0] if after else before[-1] if before else None
                 if mention is not None and mention not in taken:
                     taken.append(mention)
                     own = self._mentions[mention]
-                    if pattern is made.without:
+                    if name == "without":
                         self._take(*match.span())
                     if own.start >= match.end():  # words about it are not about the answer
                         self._take(match.start(), own.end)
@@ -533,7 +529,7 @@ class _ConstraintParser(_SuperlativeParser):
                     else:
                         self._take(own.start, last)
         lacking = ""
-        thing = made.no.search(self._left) or made.not_done.search(self._left)
+        thing = pattern("no").search(self._left) or pattern("not_done").search(self._left)
         if thing is not None and not taken:
             match = thing
             words = [word for word in match["thing"].split() if word not in FUNCTION_WORDS and word != "single"]
@@ -582,7 +578,7 @@ def normalize_when(text: str) -> str:
         said = "when end" if first == "until" else "when start" if first == "since" else "when"
         return said.ljust(len(found.group()))
 
-    return patterns().year_asked.sub(instead, text, count=1)
+    return pattern("year_asked").sub(instead, text, count=1)
 
 
 _ASKS_WHEN = re.compile(

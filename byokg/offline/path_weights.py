@@ -31,8 +31,8 @@ FILE = "weights.json"
 RANKER_FILE = "ranker.json"
 CONFIDENCE_FILE = "confidence.json"
 
-_NAMES = tuple(field.name for field in fields(Weights))
-_log = logging.getLogger(__name__)
+_FEATURE_NAMES = tuple(field.name for field in fields(Weights))
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def read_weights(folder: str | Path, embedder: str) -> FittedWeights:
             f"the weights in {str(folder)!r} were fitted with the embedder {fitted_with!r}, and this run has "
             f"{embedder!r}; choose that embedding, or {fit}"
         )
-    if schema != SCHEMA or set(values) != set(_NAMES):
-        other = ", ".join(sorted(set(values) ^ set(_NAMES))) or "none"
+    if schema != SCHEMA or set(values) != set(_FEATURE_NAMES):
+        other = ", ".join(sorted(set(values) ^ set(_FEATURE_NAMES))) or "none"
         raise ConfigError(
             f"the weights in {str(folder)!r} are of another version of byokg (schema {schema}, and {SCHEMA} here; "
             f"features that only one has: {other}); {fit}"
@@ -111,7 +111,7 @@ def _shipped(name: str) -> Weights:
     folder = SHIPPED / folder_name(name)
     if (folder / FILE).is_file():
         return read_weights(folder, name).weights
-    _log.warning(
+    _logger.warning(
         "no weights were fitted with the embedder %r: relation paths are scored with those of %r; fit some with "
         "byokg fit dataset=… embedding=… --out DIR, and use them with pipeline.weights=DIR",
         name,

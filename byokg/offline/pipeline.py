@@ -24,7 +24,7 @@ from byokg.offline.calibration import Confidence
 from byokg.offline.execute import ConstraintExecutor
 from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.literal_answers import LiteralAnswerDetector
-from byokg.offline.mentions import MentionSpotter
+from byokg.offline.mentions import MentionSpotter, spotter_of, with_cache
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
 from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, scoring_embedder, weights_for
@@ -34,9 +34,8 @@ from byokg.offline.ranking import FITTED, AnswerRanker
 from byokg.offline.ranking import read_weights as read_ranking
 from byokg.offline.rules import rule_hook
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.spotting import spotter_of, with_cache
-from byokg.offline.statistics import SampledStatistics, WalkedStatistics
-from byokg.offline.temporal_neighbors import TemporalNeighbors
+from byokg.offline.statistics import SampledStatistics, SchemaStatistics
+from byokg.offline.temporal import TemporalNeighbors
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever
@@ -141,7 +140,7 @@ def build_parser_and_ranker(
         ConfigError: the weights cannot be read, or belong to another embedder.
     """
     lazy_schema = store.remote if lazy_schema is None else lazy_schema
-    statistics = WalkedStatistics(store) if lazy_schema else SampledStatistics(store)
+    statistics = SchemaStatistics(store) if lazy_schema else SampledStatistics(store)
     fitted = None if weights is None else read_weights(weights, embedder.name)
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = shipped_embedder()

@@ -24,8 +24,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import PropertyColumn
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import ALL_VALUES, Direction
+from byokg.offline.label_similarity import content_words
 from byokg.offline.query_settings import SCHEMA, WORDS
-from byokg.offline.relation_words import content_words
 from byokg.text.dates import read_date
 from byokg.text.labels import split_label
 from byokg.text.names import singular, split_words

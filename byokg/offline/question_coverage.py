@@ -20,10 +20,10 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import shipped_embedder
 from byokg.offline.constraints import QueryConstraints
+from byokg.offline.label_similarity import NEGATIONS
 from byokg.offline.lexicon import comparative, load_lexicon, superlative
 from byokg.offline.parse import REQUESTS
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
-from byokg.offline.relation_words import NEGATIONS
 from byokg.offline.rules import rule
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.retrieval.verbalize import disambiguate

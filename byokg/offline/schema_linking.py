@@ -23,9 +23,8 @@ from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
 from byokg.offline.answer_type import AnswerType
-from byokg.offline.label_similarity import LabelSimilarity, WordSettings, number_words
+from byokg.offline.label_similarity import LabelSimilarity, WordSettings, agent_noun_verbs, content_words, number_words
 from byokg.offline.parse import Role
-from byokg.offline.relation_words import agent_noun_verbs, content_words
 from byokg.offline.statistics import Pairs, SampledStatistics, SchemaStatistics
 from byokg.text.names import is_identifier, singular, split_words
 from byokg.text.synonyms import UNRELATED, synonyms

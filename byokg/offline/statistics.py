@@ -1,7 +1,7 @@
 """Statistics of relations and of the nodes at their ends: sampled from the graph, or collected by walks.
 
 `SampledStatistics` reads all relations and a sample of their edges once. That takes minutes on a server, where listing
-the relations alone takes seconds: `WalkedStatistics` holds only relations and ends that walks have met.
+the relations alone takes seconds: `SchemaStatistics` holds only relations and ends that walks have met.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import steps_at_ends
 from byokg.index.embedders import exact
-from byokg.offline.relation_words import leading_verb, subject_verbs
+from byokg.offline.label_similarity import leading_verb, subject_verbs
 from byokg.types import EntityId
 
 Labels = Sequence[tuple[Sequence[str], Sequence[str]]]
@@ -47,52 +46,92 @@ class StepEnds:
 _NO_ENDS = StepEnds(*(np.empty(0, np.int64) for _ in range(3)))
 
 
-class SchemaStatistics(Protocol):
-    """Relations of a graph, and the nodes that they lead to."""
+class SchemaStatistics:
+    """Relations of a graph, and the nodes that they lead to: those that walks have met, as on a server.
 
-    store: GraphStore
-    grows: bool
+    Args:
+        store: the graph.
+        near: ends of each step that are read, evenly spread over their ids, so that results depend on the graph alone.
+    """
+
+    grows = True
     """True if walks add relations and ends."""
+
+    def __init__(self, store: GraphStore, near: int = 8) -> None:
+        self.store = store
+        self._near = near
 
     @property
     def relations(self) -> Sequence[str]:
         """Return the labels of the relations known so far, by number."""
+        return self.store.met_relations
 
     def list_relations(self) -> None:
-        """Number all relations of the graph."""
+        """Number all relations of the graph, by a request for their list."""
+        len(self.store.relations)
 
     def inverses(self) -> Mapping[str, frozenset[str]]:
         """Return for each label the relations that store the same facts the other way; empty if unknown."""
+        return {}
 
     def verbs(self, labels: Labels) -> Sequence[str]:
-        """Return the verb of each relation's heads; empty for a relation without one."""
+        """Return the verb of each relation's heads, here of its label; empty for a relation without one."""
+        return [leading_verb(own) for _, own in labels]
 
     def types(self, ids: Sequence[EntityId]) -> set[str]:
         """Return the types of some nodes, as far as these are known without a request."""
+        return set()
 
     def ends(self) -> StepEnds:
         """Return the ends known before a walk."""
+        return _NO_ENDS
 
     def observe(self, ends: StepEnds, growth: Growth) -> StepEnds:
         """Return ends with those of metapaths added, as far as these were missing."""
+        owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
+        fresh = ~np.isin(owner, ends.steps)
+        if not fresh.any():
+            return ends
+        met, place = np.unique(np.asarray(growth.ends, np.int64)[fresh], return_inverse=True)
+        by_id = np.argsort(np.argsort(np.array(self.store.ids(met), object), kind="stable"), kind="stable")
+        pairs = distinct(owner[fresh] * len(met) + by_id[place])
+        step, rank = pairs // len(met), pairs % len(met)
+        first = np.searchsorted(step, step)
+        size, at = np.searchsorted(step, step, "right") - first, np.arange(len(step)) - first
+        kept = at * self._near // size != (at - 1) * self._near // size
+        step, new = step[kept], met[np.argsort(by_id)][rank[kept]]
+        nodes, places = np.unique(np.concatenate((ends.nodes[ends.places], new)), return_inverse=True)
+        return StepEnds(np.concatenate((ends.steps, step)), nodes, places)
 
     def outgoing(self, nodes: Int64, typed: bool) -> Pairs:
-        """Return the relations out of nodes; `typed` if the nodes have types."""
+        """Return the relations out of nodes; of typed ones none. A server counts faster than it returns edges."""
+        if typed:
+            return _NO_ENDS.steps, _NO_ENDS.places
+        counts = self.store.relation_counts(nodes)
+        return _distinct_pairs(counts.origin[~counts.inverse], counts.relation[~counts.inverse])
 
     def incoming(self, nodes: Int64) -> Pairs:
-        """Return the relations into nodes."""
+        """Return the relations into nodes; here none, since they would take a request for each question."""
+        return _NO_ENDS.steps, _NO_ENDS.places
 
     def step_count(self, steps: Int64) -> int:
-        """Return the number of steps of which `steps` holds those with ends."""
+        """Return the number of steps, here of those with ends."""
+        return len(np.unique(steps))
 
     def name_ambiguity(self, ids: Sequence[EntityId]) -> float:
         """Return the ambiguity of nodes that may stand for several things of one name: in [0, 1], the largest."""
+        return 0.0
 
     def drop_duplicates(self, growth: Growth) -> Growth:
-        """Return metapaths without those that walk a symmetric relation against its direction."""
+        """Return metapaths without those that end against a symmetric relation, as far as a server reveals it.
+
+        There the step against it has no ends but those of the step along it from the same nodes; at least several,
+        since a few may be chance (see `graph.inverses`, which reads edges everywhere in a graph in files).
+        """
+        return growth.taken(drop_symmetric_duplicates(growth))
 
 
-class SampledStatistics:
+class SampledStatistics(SchemaStatistics):
     """Statistics of a graph in files: all relations, and a sample of their ends.
 
     Args:
@@ -105,12 +144,17 @@ class SampledStatistics:
     grows = False
 
     def __init__(self, store: GraphStore, sample: int = 48, usual: int = 16, single: float = 0.5) -> None:
-        self.store = store
-        self.relations: Sequence[str] = store.relations
+        super().__init__(store)
+        self._relations: Sequence[str] = store.relations
         self._plain = store.store if isinstance(store, PropertyView) else store
         self._sample = sample
         self._usual = usual
         self._least = single
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return the labels of all relations."""
+        return self._relations
 
     def list_relations(self) -> None:
         """Do nothing: all relations have numbers."""
@@ -205,90 +249,6 @@ class SampledStatistics:
         """Steps against symmetric relations, whose ends are those of the steps along them."""
         turned, labels = self.inverses(), list(self.relations)
         return 2 * np.array([labels.index(label) for label in sorted(turned) if label in turned[label]], np.int64) + 1
-
-
-class WalkedStatistics:
-    """Statistics of a server: relations and ends that walks have met.
-
-    Args:
-        store: the graph.
-        near: ends of each step that are read, evenly spread over their ids, so that results depend on the graph alone.
-    """
-
-    grows = True
-
-    def __init__(self, store: GraphStore, near: int = 8) -> None:
-        self.store = store
-        self._near = near
-
-    @property
-    def relations(self) -> Sequence[str]:
-        """Return the labels of the relations met so far."""
-        return self.store.met_relations
-
-    def list_relations(self) -> None:
-        """Number all relations, by a request for their list."""
-        len(self.store.relations)
-
-    def inverses(self) -> Mapping[str, frozenset[str]]:
-        """Return nothing: a server is not read for inverse relations."""
-        return {}
-
-    def verbs(self, labels: Labels) -> Sequence[str]:
-        """Return the leading verb of each label."""
-        return [leading_verb(own) for _, own in labels]
-
-    def types(self, ids: Sequence[EntityId]) -> set[str]:
-        """Return nothing: types would take one more request for each question."""
-        return set()
-
-    def ends(self) -> StepEnds:
-        """Return no ends."""
-        return _NO_ENDS
-
-    def observe(self, ends: StepEnds, growth: Growth) -> StepEnds:
-        """Return ends with some of those of metapaths added, for steps without ends so far."""
-        owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
-        fresh = ~np.isin(owner, ends.steps)
-        if not fresh.any():
-            return ends
-        met, place = np.unique(np.asarray(growth.ends, np.int64)[fresh], return_inverse=True)
-        by_id = np.argsort(np.argsort(np.array(self.store.ids(met), object), kind="stable"), kind="stable")
-        pairs = distinct(owner[fresh] * len(met) + by_id[place])
-        step, rank = pairs // len(met), pairs % len(met)
-        first = np.searchsorted(step, step)
-        size, at = np.searchsorted(step, step, "right") - first, np.arange(len(step)) - first
-        kept = at * self._near // size != (at - 1) * self._near // size
-        step, new = step[kept], met[np.argsort(by_id)][rank[kept]]
-        nodes, places = np.unique(np.concatenate((ends.nodes[ends.places], new)), return_inverse=True)
-        return StepEnds(np.concatenate((ends.steps, step)), nodes, places)
-
-    def outgoing(self, nodes: Int64, typed: bool) -> Pairs:
-        """Return the relations out of nodes without types; a server counts faster than it returns edges."""
-        if typed:
-            return _NO_ENDS.steps, _NO_ENDS.places
-        counts = self.store.relation_counts(nodes)
-        return _distinct_pairs(counts.origin[~counts.inverse], counts.relation[~counts.inverse])
-
-    def incoming(self, nodes: Int64) -> Pairs:
-        """Return nothing: relations into nodes would take one more request for each question."""
-        return _NO_ENDS.steps, _NO_ENDS.places
-
-    def step_count(self, steps: Int64) -> int:
-        """Return the number of steps with ends."""
-        return len(np.unique(steps))
-
-    def name_ambiguity(self, ids: Sequence[EntityId]) -> float:
-        """Return 0: single-ended steps are unknown."""
-        return 0.0
-
-    def drop_duplicates(self, growth: Growth) -> Growth:
-        """Return metapaths without those that end against a symmetric relation, as far as a server reveals it.
-
-        There the step against it has no ends but those of the step along it from the same nodes; at least several,
-        since a few may be chance (see `graph.inverses`, which reads edges everywhere in a graph in files).
-        """
-        return growth.taken(drop_symmetric_duplicates(growth))
 
 
 def drop_symmetric_duplicates(growth: Growth, fewest: int = 4) -> Int64:

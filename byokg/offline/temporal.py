@@ -1,16 +1,21 @@
-"""Validity periods of edges and nodes, and their comparison with a question's temporal constraint."""
+"""Validity periods of edges and nodes, temporal constraints on them, and neighbours in time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from byokg.offline.constraints import SuccessorConstraint, TemporalConstraint
+import numpy as np
+
+from byokg.arrays import Int64
+from byokg.graph.store import Direction, GraphStore
+from byokg.offline.constraints import Outcome, QueryConstraints, SuccessorConstraint, TemporalConstraint, listing
 from byokg.offline.lexicon import load_lexicon
+from byokg.offline.property_linking import PropertyLinker
 from byokg.text.dates import Day, Period, read_date
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
-from byokg.types import EntityId, Properties
+from byokg.types import EntityId, Properties, Value
 
 _EVER: Day = (1 << 20, 12, 31)
 _NEVER: Day = (-(1 << 20), 1, 1)
@@ -85,19 +90,119 @@ def passes(held: Period, test: TemporalConstraint, own: Period | None = None) ->
 def adjacent(asked: SuccessorConstraint, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
     """Return those next to a period: at the nearest beginning, or at the same time."""
     assert own.start is not None
+    dated = [(one.start, other) for other, one in rivals if one.start is not None]
     if asked.step == 0:
-        return [other for other, one in rivals if one.start == own.start]
-    if asked.years is not None:
+        wanted = own.start
+    elif asked.years is not None:
         year = own.start[0] + asked.step * asked.years
-        return [other for other, one in rivals if one.start is not None and one.start[0] == year]
-    if asked.step > 0:
-        later = [(one.start, other) for other, one in rivals if one.start is not None and one.start > own.start]
-        if not later:
-            return []
-        nearest = min(start for start, _ in later)
-        return [other for start, other in later if start == nearest]
-    earlier = [(one.start, other) for other, one in rivals if one.start is not None and one.start < own.start]
-    if not earlier:
-        return []
-    nearest = max(start for start, _ in earlier)
-    return [other for start, other in earlier if start == nearest]
+        return [other for start, other in dated if start[0] == year]
+    elif asked.step > 0:
+        wanted = min((start for start, _ in dated if start > own.start), default=_EVER)
+    else:
+        wanted = max((start for start, _ in dated if start < own.start), default=_NEVER)
+    return [other for start, other in dated if start == wanted]
+
+
+_RIVALRIES = 100
+"""Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
+
+
+class TemporalNeighbors:
+    """Finds temporal neighbours; thread-safe.
+
+    Args:
+        store: the graph, without values as nodes.
+        properties: compares words with the labels of relations.
+    """
+
+    def __init__(self, store: GraphStore, properties: PropertyLinker) -> None:
+        self._store = store
+        self._property_linker = properties
+
+    def following(
+        self, asked: SuccessorConstraint, source: Sequence[EntityId], others: Sequence[EntityId], near: str
+    ) -> Outcome | None:
+        """Return the temporal neighbour of a node: among those with an edge of the same relation to the same node.
+
+        Args:
+            asked: direction in time.
+            source: candidate nodes.
+            others: further nodes of the question; the common node is one of them if it can be.
+            near: the question's words, to choose among relations.
+        """
+        best: tuple[float, Outcome] | None = None
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        if not dated:
+            return None
+        for node in source:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
+            held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
+            shared = self._store.ids(batch.other)
+            timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
+            wanted = [place for place in timed if shared[place] in others] or timed
+            for place in wanted[:_RIVALRIES]:
+                own = held[place]
+                if own is None or own.start is None or (asked.step == 0 and not own.point):
+                    continue
+                relation = int(batch.relation[place])
+                way = Direction.OUT if batch.inverse[place] else Direction.IN
+                around = self._store.edges(batch.other[place : place + 1], way, np.array([relation]))
+                periods = map(period, self._store.edge_properties(around.edge))
+                pairs = zip(self._store.ids(around.other), periods, strict=True)
+                chosen = adjacent(asked, own, [(id, one) for id, one in pairs if one is not None and id != node])
+                if not chosen:
+                    continue
+                label = schema.relations[relation].name
+                score = max((self._property_linker.likeness(word, label) for word in near.split()), default=0.0)
+                names = self._names([node, shared[place], *chosen])
+                how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
+                text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {listing(names[2:])}"
+                if best is None or score > best[0]:
+                    best = score, Outcome("sequence", text, tuple(chosen))
+        return best[1] if best else None
+
+    def between(
+        self, constraints: QueryConstraints, one: Sequence[EntityId], other: Sequence[EntityId]
+    ) -> Outcome | None:
+        """Return the time of the relation between two nodes, by the edges between them."""
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        if not dated:
+            return None
+        for node in one:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
+            far = self._store.ids(batch.other)
+            places = [place for place, id in enumerate(far) if id in other]
+            order = constraints.order
+            ends = constraints.when == "end" if order is None or order.edge == "any" else order.edge == "end"
+            told = self._dates(batch.edge[places], ends)
+            if not told:
+                continue
+            if order is not None:
+                told = told[-1:] if order.most else told[:1]
+            label = schema.relations[int(batch.relation[places[0]])].name
+            names = self._names([node, far[places[0]]])
+            text = f"{label} of {names[0]} and {names[1]}: {', '.join(map(str, told))}"
+            return Outcome("property", text, values=tuple(told))
+        return None
+
+    def _dates(self, edges: Int64, ends: bool) -> list[Value]:
+        """Return begin or end dates of edges, as stored, in order; a single date is both."""
+        found: dict[Value, Day] = {}
+        roles = (load_lexicon("time")["end_keys" if ends else "begin_keys"], load_lexicon("time")["point_keys"])
+        for properties in self._store.edge_properties(edges):
+            for keys in roles:
+                named = [value for key, value in properties.items() if set(split_words(split_label(key))) & set(keys)]
+                own = {value: read.start for value in named if (read := read_date(value)) is not None and read.start}
+                if own:
+                    found |= own
+                    break
+        return sorted(found, key=lambda value: found[value])
+
+    def _names(self, nodes: Sequence[EntityId]) -> list[str]:
+        return [node.name for node in self._store.nodes(list(nodes))]
+
+
+def _year(held: Period) -> str:
+    return "" if held.start is None else str(held.start[0])

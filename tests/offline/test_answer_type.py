@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
-from byokg.offline.statistics import SampledStatistics, WalkedStatistics
+from byokg.offline.statistics import SampledStatistics, SchemaStatistics
 from byokg.types import EntityId, Mention, Node, Triple
 
 # 50 nodes n00 … n49 lead to s: every third is a Country, every third from the second on a City, the others untyped
@@ -19,7 +19,7 @@ def kinds(types: tuple[str, str, str], walked: bool = True) -> AnswerTypePredict
     nodes = [Node(id, id, types[number % 3]) for number, id in enumerate(IDS)]
     edges = [Triple(id, "speaks", EntityId("s")) for id in IDS]
     graph = ColumnarGraph.from_records([*nodes, Node(EntityId("s"), "s", "Language")], edges)
-    return AnswerTypePredictor(WalkedStatistics(graph) if walked else SampledStatistics(graph))
+    return AnswerTypePredictor(SchemaStatistics(graph) if walked else SampledStatistics(graph))
 
 
 def test_whether_a_path_fits_does_not_depend_on_the_order_of_its_ends() -> None:

@@ -16,14 +16,14 @@ from byokg.offline.linker import GrowthLimits, OfflineLinker, _Topic
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SampledStatistics, WalkedStatistics, drop_symmetric_duplicates
+from byokg.offline.statistics import SampledStatistics, SchemaStatistics, drop_symmetric_duplicates
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 
 def linker(graph: ColumnarGraph, walked: bool = False, **settings: Any) -> OfflineLinker:
     entities = EntityLinker(graph)
-    statistics = WalkedStatistics(graph) if walked else SampledStatistics(graph)
+    statistics = SchemaStatistics(graph) if walked else SampledStatistics(graph)
     steps = RelationSimilarity(graph, EMBEDDER, statistics=statistics)
     spotter = MentionSpotter(
         entities, lambda word: 1.0, lambda word: float(steps.label_similarity(word).max(initial=0.0))

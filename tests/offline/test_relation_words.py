@@ -1,4 +1,4 @@
-"""Tests of `byokg.offline.relation_words`, and of what the list of synonyms does on small graphs of several domains."""
+"""Labels of relations, and what the list of synonyms does on small graphs of several domains."""
 
 from __future__ import annotations
 

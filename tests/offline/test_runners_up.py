@@ -1,4 +1,4 @@
-"""Tests of `byokg.offline.runners_up`, and of what follows an unsure answer."""
+"""Tests of `byokg.offline.calibration`, and of what follows an unsure answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
 from byokg.offline import runners_up as runners_up_module
-from byokg.offline.calibration import UNSURE
+from byokg.offline.calibration import UNSURE, Ranked, RunnerUpSettings, runners_up
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.runners_up import Ranked, RunnerUpSettings, runners_up
 from byokg.types import AnswerItem, EntityId, Question
 from tests.linking.graphs import EMBEDDER
 

@@ -15,7 +15,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import grow, start
 from byokg.offline.parse import Role
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import WalkedStatistics
+from byokg.offline.statistics import SchemaStatistics
 from byokg.types import INVERSE, EntityId
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
@@ -46,11 +46,11 @@ def test_steps_of_a_relation_that_was_not_told_of_are_learnt_when_it_is_met(monk
     all_labels = graph.relations
     with monkeypatch.context() as fewer:
         fewer.setattr(ColumnarGraph, "relations", all_labels[:1])
-        steps = RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph))
+        steps = RelationSimilarity(graph, EMBEDDER, statistics=SchemaStatistics(graph))
     assert steps.count == 2
     growth = grow(graph, start(0), np.zeros(1, np.int64), np.empty(0, np.int64), 10)
     assert growth.steps.max() >= 2
-    told = RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph)).observe(growth)
+    told = RelationSimilarity(graph, EMBEDDER, statistics=SchemaStatistics(graph)).observe(growth)
     assert steps.observe(growth).count == 2 * len(all_labels)
     assert np.array_equal(steps.observe(growth).name_vectors, told.name_vectors)
 
@@ -184,7 +184,7 @@ def test_lazy_statistics_cover_the_walked_steps(make: Callable[[], ColumnarGraph
     graph = make()
     sampled, unread = (
         RelationSimilarity(graph, EMBEDDER),
-        RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph)),
+        RelationSimilarity(graph, EMBEDDER, statistics=SchemaStatistics(graph)),
     )
     assert not unread.name_vectors.any() and np.array_equal(
         unread.relations.text_vectors, sampled.relations.text_vectors

@@ -24,7 +24,7 @@ from byokg.offline.path_ranker import PathRanker, ngrams, product
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import WalkedStatistics
+from byokg.offline.statistics import SchemaStatistics
 from byokg.offline.training.ranker import (
     Chain,
     FitSettings,
@@ -250,7 +250,7 @@ class TestRanker:
         graph = films()
         linker = linker_of(graph)
         steps = linker.scorer.steps
-        walked = RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph))
+        walked = RelationSimilarity(graph, EMBEDDER, statistics=SchemaStatistics(graph))
         found = linker.score_candidates(Question("q", "who zapped Alien", (EntityId("Alien"),)))
         parts = [growth.steps for growth in found.growths]
         for growth in found.growths:
