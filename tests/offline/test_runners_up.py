@@ -8,7 +8,7 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
-from byokg.offline import runners_up as runners_up_module
+from byokg.offline import calibration
 from byokg.offline.calibration import UNSURE, Ranked, RunnerUpSettings, runners_up
 from byokg.offline.pipeline import offline_pipeline
 from byokg.types import AnswerItem, EntityId, Question
@@ -17,7 +17,7 @@ from tests.linking.graphs import EMBEDDER
 
 @pytest.fixture(autouse=True)
 def nearly_surely_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners_up_module, "_SETTINGS", RunnerUpSettings(none_right=0.3))
+    monkeypatch.setattr(calibration, "_RUNNERS", RunnerUpSettings(none_right=0.3))
 
 
 def ranked(*candidates: tuple[float, Sequence[str]]) -> list[Ranked]:
