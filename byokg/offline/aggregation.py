@@ -170,10 +170,6 @@ class AggregationRetriever:
                 return found
         if constraints.verify and self._steps is not None and len(linked) == 2:
             return self._verified(task, self._steps)
-        if constraints.when is not None and not constraints.times and constraints.next is None and len(linked) > 1:
-            first, second, *_ = linked.values()
-            if (found := self._neighbors.between(constraints, first, second)) is not None:
-                return found
         if constraints.next is not None:
             near = " ".join(word for word in split_words(constraints.rest) if word not in FUNCTION_WORDS)
             for mention in constraints.next.mentions:
@@ -223,10 +219,7 @@ class AggregationRetriever:
     def _likely(self, task: _Task, context: Context) -> tuple[Sequence[Candidate], list[Candidate]]:
         """Return the candidates that the constraints may apply to, and the likeliest of them."""
         constraints = task.constraints
-        times = (test.mention for test in constraints.times if test.mention is not None)
-        bounds = (bound.mention for bound in constraints.thresholds if bound.mention is not None)
-        operands = [*constraints.without, *times, *bounds]
-        left_out = [task.mentions[place] for place in operands]
+        left_out = [task.mentions[place] for place in constraints.without]
         gone = (one for one in task.mentions if one.start >= 0)
         left_out += [one for one in gone if not constraints.rest[one.start : one.end].strip()]
         candidates = self._candidates(context, left_out)

@@ -123,7 +123,7 @@ class AnswerTypePredictor:
             if named := next(filter(None, names), ""):
                 return AnswerType(_called_alike(named, types))
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not grows else _NO_KIND)
-        return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
+        return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else _NO_KIND
 
     @rule("gender of the answer", "who are the sisters of {Tom}", lambda self, text, mentions, ends: tuple(ends))
     def filter_by_gender(
@@ -194,15 +194,6 @@ class AnswerTypePredictor:
         noun = singular(noun)
         others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
         return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), similarity=_SETTINGS.similar)
-
-    @rule("answer type by verb", "who plays in {X}", lambda self, text, mentions: _NO_KIND)
-    def _doers(self, text: str, mentions: tuple[Mention, ...]) -> AnswerType:
-        """Return the heads of the relation for a verb: `who plays in X`."""
-        parsed = parse_path_question(text, mentions, years=True)
-        if parsed.words[:1] != ("who",) or not parsed.words[1:] or parsed.masked[1]:
-            return _NO_KIND
-        verb = singular(parsed.words[1])
-        return AnswerType(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
 
     @cached_property
     def _labels(self) -> list[tuple[list[str], list[str]]]:
@@ -331,7 +322,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     constraints = parse_constraints(text, mentions)
     if constraints.count and constraints.counted:
         return (constraints.counted,)
-    parsed, nouns = parse_path_question(text, mentions, years=True), list[str]()
+    parsed, nouns = parse_path_question(text, mentions), list[str]()
     if parsed.words[:1] == ("whose",):
         return ()
     for place in reversed(parsed.answer_type_span or parsed.head_nouns):
@@ -345,7 +336,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
 
 def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
     """Return the sex of the relatives that a question asks for: `m`, `f`, or empty."""
-    parsed = parse_path_question(text, mentions, years=True)
+    parsed = parse_path_question(text, mentions)
     kin = [
         place for place, word in enumerate(parsed.words) if not parsed.masked[place] and singular(word) in _RELATIVES
     ]
@@ -358,7 +349,7 @@ def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
 
 def _only_relative(text: str, mentions: tuple[Mention, ...]) -> str:
     """Return the only relative of a question, in the singular; empty for none or several."""
-    parsed = parse_path_question(text, mentions, years=True)
+    parsed = parse_path_question(text, mentions)
     kin = {singular(word) for word in parsed.unmasked} & _RELATIVES.keys()
     return kin.pop() if len(kin) == 1 else ""
 

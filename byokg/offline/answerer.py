@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from byokg.graph.property_view import is_value, value_name
@@ -29,8 +28,8 @@ class ExtractiveAnswerer:
     """Returns the nodes of the likeliest candidate, each citing its evidence.
 
     A candidate is the ends of a metapath, or the common ends of several from different mentions («which country borders
-    X and speaks Y»), if the linker proposes that pair; a third mention narrows them further. Nodes without a name are
-    no answers. Without a ranker, candidates are ordered by the score of the linker.
+    X and speaks Y»), if the linker proposes that pair. Nodes without a name are no answers. Without a ranker,
+    candidates are ordered by the score of the linker.
 
     Args:
         store: source of the names of nodes.
@@ -129,8 +128,7 @@ class ExtractiveAnswerer:
 
     @rule("common ends", "which films of {Tom} star {Ann}", lambda self, found, context: [])
     def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Candidate]:
-        """Return the common ends of proposed pairs of metapaths, the best narrowed by those of further mentions."""
-        mention_of = {entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities}
+        """Return the common ends of proposed pairs of metapaths."""
         walked = {(item.source, item.relations): item for item in found}
         agreeing: list[Candidate] = []
         proposed = (two for each in context.rounds for two in each.artifacts.joined)
@@ -139,29 +137,6 @@ class ExtractiveAnswerer:
             if one is None or other is None:
                 continue
             ends = frozenset(other.ends)
-            candidate = Candidate(joined.score, tuple(end for end in one.ends if end in ends), (one, other))
-            if not candidate.nodes:
-                continue
-            if not agreeing:
-                pair = {mention_of.get(one.source), mention_of.get(other.source)}
-                rest: dict[Mention, list[PathEvidence]] = defaultdict(list)
-                for item in found:
-                    mention = mention_of.get(item.source)
-                    if mention is not None and mention not in pair:
-                        rest[mention].append(item)
-                candidate = _narrow(candidate, rest.values())
-            agreeing.append(candidate)
+            if nodes := tuple(end for end in one.ends if end in ends):
+                agreeing.append(Candidate(joined.score, nodes, (one, other)))
         return agreeing
-
-
-@rule("third mention", "which films of {Tom} star {Ann} and {Bob}", lambda candidate, others: candidate)
-def _narrow(candidate: Candidate, others: Iterable[list[PathEvidence]]) -> Candidate:
-    """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
-    for items in others:
-        for item in sorted(items, key=lambda item: -item.score):
-            ends = frozenset(item.ends)
-            common = tuple(node for node in candidate.nodes if node in ends)
-            if common:
-                candidate = Candidate(candidate.score, common, (*candidate.paths, item))
-                break
-    return candidate

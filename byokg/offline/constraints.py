@@ -23,8 +23,6 @@ class TemporalConstraint:
     """The word that it stands with (`born` after 1950)."""
     strict: bool = False
     """Whether the ends themselves are left out."""
-    mention: int | None = None
-    """The mention whose own time it is, in place of dates."""
     words: str = ""
     """Words of the question."""
 
@@ -53,8 +51,6 @@ class Threshold:
     nouns: tuple[str, ...]
     more: bool
     value: float
-    mention: int | None = None
-    """The mention whose own value it is, in place of a number."""
     dates: bool = False
     words: str = ""
 
@@ -94,9 +90,6 @@ class QueryConstraints:
     """Mentions of which either is enough."""
     verify: bool = False
     """Whether it asks for yes or no about two mentions."""
-    when: PeriodPart | None = None
-    """End of a period, if the question asks when two mentions were related."""
-
     grouped: str = ""
     """Noun of the groups, if the question asks for one result of each (`the average price per city`)."""
 

@@ -6,7 +6,6 @@ to compare. Otherwise `ConstraintExecutor.execute` returns None, and the questio
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import GraphStore
 from byokg.offline.constraints import (
     LISTED,
     Outcome,
@@ -31,7 +30,7 @@ from byokg.offline.constraints import (
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.ranking import Candidate
-from byokg.offline.temporal import is_point, passes, period, united
+from byokg.offline.temporal import is_point, passes, period
 from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date
 from byokg.text.labels import split_label
@@ -177,15 +176,8 @@ class _CandidateReader:
 class _TimeExecutor(_CandidateReader):
     """Executes constraints and orders in time."""
 
-    def _timed(
-        self, state: _State, test: TemporalConstraint, linked: Mapping[int, Sequence[EntityId]], strict: bool
-    ) -> bool:
+    def _timed(self, state: _State, test: TemporalConstraint, strict: bool) -> bool:
         """Keep ends within a time: by the edges into them, or by dates of the nodes themselves."""
-        own = None
-        if test.mention is not None:
-            own = self._own_time(linked.get(test.mention, ()), test.near)
-            if own is None:
-                return False
         tables, of_node = self._tables(state), test.near in _OF_NODES
         dated = [None if of_node else self._dated(table) for table in tables]
         if any(column is not None for column in dated):
@@ -194,7 +186,7 @@ class _TimeExecutor(_CandidateReader):
                 if column is not None:
                     properties = self._store.edge_properties(table.edges[:, column])
                     held = [period(each) for each in properties]
-                    fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
+                    fits = np.array([one is not None and passes(one, test) for one in held], np.bool_)
                     if not fits.any() and _may_hold(properties, held, test):
                         return False
                     tables[place] = table.taken(fits)
@@ -213,30 +205,8 @@ class _TimeExecutor(_CandidateReader):
                 held_by = {node.id: period(node.properties) for node in described(self._store, nodes, least=1)}
             if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
                 return False
-        kept = {id for id, one in held_by.items() if one is not None and passes(one, test, own)}
+        kept = {id for id, one in held_by.items() if one is not None and passes(one, test)}
         return self._keep(state, kept, "time", f"{test.near} {test.words}".strip(), counted=True)
-
-    def _own_time(self, nodes: Sequence[EntityId], near: str) -> Period | None:
-        """Return when something was, from the edges of a node, those like a word first, or from the node itself."""
-        schema = self._store.schema()
-        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
-        for node in nodes:
-            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated, np.int64))
-            found: dict[int, list[Period]] = defaultdict(list)
-            for relation, properties in zip(
-                batch.relation.tolist(), self._store.edge_properties(batch.edge), strict=True
-            ):
-                one = period(properties)
-                if one is not None:
-                    found[relation].append(one)
-            if found:
-                likeness = self._property_linker.likeness
-                best = max(found, key=lambda number: likeness(near, schema.relations[number].name) if near else 0.0)
-                return united(found[best])
-            one = period(self._store.nodes([node])[0].properties)
-            if one is not None:
-                return one
-        return None
 
     def _by_date(self, state: _State, order: Superlative) -> bool:
         """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
@@ -299,8 +269,8 @@ class ConstraintExecutor(_TimeExecutor):
             return self._of_values(constraints, candidate)
         state = _State(candidate, ends)
         filtered = (
-            all(self._timed(state, times, linked, strict) for times in constraints.times)
-            and all(self._bounded(state, threshold, linked) for threshold in constraints.thresholds)
+            all(self._timed(state, times, strict) for times in constraints.times)
+            and all(self._bounded(state, threshold) for threshold in constraints.thresholds)
             and all(self._without(state, linked.get(mention, ()), paths) for mention in constraints.without)
             and (not constraints.lacking or self._lacking(state, constraints.lacking))
         )
@@ -378,13 +348,11 @@ class ConstraintExecutor(_TimeExecutor):
             return Outcome("property", text, values=(values[0],), uses=candidate.evidence_ids)
         return None
 
-    def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
+    def _bounded(self, state: _State, bound: Threshold) -> bool:
         """Keep ends above or below a number."""
         column = self._measured(state, bound.nouns, bound.dates)
         if column is None:
-            if bound.mention is not None or not bound.nouns:
-                return False
-            degree = self._degrees(state.ends, bound.nouns)
+            degree = self._degrees(state.ends, bound.nouns) if bound.nouns else None
             if degree is None:
                 return False
             label, counts = degree
@@ -394,12 +362,6 @@ class ConstraintExecutor(_TimeExecutor):
             return self._keep(state, fits, "comparison", f"{label} {bound.words}")
         hop, found = column
         value = bound.value
-        if bound.mention is not None:
-            named = self._store.nodes(list(linked.get(bound.mention, ()))[:1])
-            values = [measure(node.properties[found.name]) for node in named if found.name in node.properties]
-            if not values or values[0] is None:
-                return False
-            value = values[0]
         more = bound.more != (bound.dates and found.age)
         fits = {id for id, number in found.values.items() if (number > value if more else number < value)}
         return self._keep_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
@@ -489,8 +451,6 @@ class ConstraintExecutor(_TimeExecutor):
 
 def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TemporalConstraint) -> bool:
     """True if the validity of some edges may include a time under any reading: an open period may continue."""
-    if test.mention is not None:
-        return True
     within = TemporalConstraint(test.first or "0001", test.last or "9999")
     points = map(is_point, told)
     spans = ((Period(one.begin, None) if point else one) for one, point in zip(held, points, strict=True) if one)

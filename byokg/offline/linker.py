@@ -22,10 +22,10 @@ from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
 from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
-from byokg.offline.parse_constraints import normalize_when, parse_constraints
+from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.offline.rules import rule
-from byokg.text.labels import label_words, split_label
+from byokg.text.labels import label_words
 from byokg.text.names import FUNCTION_WORDS, locate, singular, split_words
 from byokg.types import (
     Artifacts,
@@ -238,9 +238,8 @@ class OfflineLinker:
             mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
         constraints = parse_constraints(question.text, [mention for mention, _ in mentions])
-        rest = constraints.rest if self._literals is None else normalize_when(constraints.rest)
         named = self._names_alone([mention for mention, _ in mentions], topics)
-        parsed = parse_question(rest, named, missing, lambda: self._kinds(topics), self.scorer.steps.has_relation)
+        parsed = parse_question(constraints.rest, named, missing, self.scorer.steps.has_relation)
         values, only = (None, False) if self._literals is None else self._literals.detect(parsed, constraints)
         scorer = self.scorer.question(parsed)
         grown: list[_Grown] = []
@@ -288,11 +287,6 @@ class OfflineLinker:
             for place, mention in enumerate(mentions)
             if mention.start < 0 or not said.get(_meant_words(split_words(mention.text)), set()) - {place}
         ]
-
-    def _kinds(self, topics: Sequence[_Topic]) -> set[str]:
-        """Return the class nouns of the topics from their types: the last word of each (`region`)."""
-        types = self.scorer.steps.statistics.types([topic.id for topic in topics if topic.id])
-        return {words[-1] for type in types if (words := split_words(split_label(type)))}
 
     def _given(self, question: Question) -> list[Node]:
         """Return the given topic entities that the graph has; a question needs one of them at least."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from byokg.arrays import Bools
+from byokg.arrays import Bools, Float64
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
 from byokg.offline.constraints import QueryConstraints
 from byokg.offline.lexicon import adjectives, load_lexicon, measured_by
@@ -72,19 +73,12 @@ class LiteralAnswerDetector:
             return self._dates.copy(), bool(self._dates.any())
         nouns = _asked_measure(parsed) or _named_measures(focus)
         if nouns:
-            like = np.array(
-                [max(self._property_linker.likeness(noun, label) for noun in nouns) for label in self._labels]
-            )
-            allowed = self._numbers & (like >= _SETTINGS.measured)
+            allowed = self._numbers & (self._likeness(nouns) >= _SETTINGS.measured)
             return allowed, bool(allowed.any())
         if constraints.count:
-            units = measured_by(constraints.counted)
-            like = np.array(
-                [max(self._property_linker.likeness(unit, label) for unit in units) for label in self._labels]
-            )
-            return self._numbers & (
-                like >= _SETTINGS.named
-            ), constraints.counted != "people" and constraints.counted in load_lexicon("order")["units"]
+            like = self._likeness(measured_by(constraints.counted))
+            measure = constraints.counted != "people" and constraints.counted in load_lexicon("order")["units"]
+            return self._numbers & (like >= _SETTINGS.named), measure
         allowed = np.zeros(len(self._labels), np.bool_)
         for word in words:
             allowed |= self._steps.label_similarity(word)[2 * self.first :: 2] >= _SETTINGS.named
@@ -94,6 +88,11 @@ class LiteralAnswerDetector:
             name = self._labels[place].rpartition(".")[2]
             allowed[place] = any(self._property_linker.likeness(word, name) >= _SETTINGS.named for word in words)
         return allowed, False
+
+    def _likeness(self, nouns: Sequence[str]) -> Float64:
+        """Return the largest similarity of each property's name to some nouns: (V,)."""
+        likeness = self._property_linker.likeness
+        return np.array([max(likeness(noun, label) for noun in nouns) for label in self._labels])
 
 
 @rule("measure of how", "how high is {X}", lambda parsed: ())

@@ -17,11 +17,10 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.label_similarity import LabelSimilarity, WordSettings
-from byokg.offline.lexicon import superlative
 from byokg.offline.rules import rule
 from byokg.offline.statistics import SampledStatistics, SchemaStatistics
 from byokg.text.aliases import hints, other_names, respellings, respelt_words, stands_within
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name
 from byokg.text.values import read_literal
 from byokg.types import EntityId, Mention
 
@@ -36,8 +35,6 @@ class MentionLimits:
     """Characters before a number that may call it an id."""
     beside: int = 2
     """Words beside one that is a part of a name, on either side."""
-    part: float = 0.3
-    """Least share of a name's letters that the text has where nothing else was found, or the other way about."""
     run: int = 8
     """Words of a text that is compared approximately."""
 
@@ -45,7 +42,6 @@ class MentionLimits:
 _LIMITS = MentionLimits()
 
 _ARTICLES = frozenset("the a an".split())
-_QUALIFIER = re.compile(r"\s*\([^()]{1,40}\)")
 _ID = re.compile(r"\b(?:ids?|identifier|key|node)\b\W*$", re.IGNORECASE)
 _QUOTES = tuple("\"'“”‘’`")
 
@@ -112,9 +108,8 @@ class MentionSpotter:
         """Return the mentions in a question, the heaviest first; none overlap.
 
         Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
-        searched around unexplained words. A name with an unexplained part in the text
-        (`Romney`) counts if it outweighs all of these. Only without either, misspelt names are searched
-        everywhere, and then parts of names that relations explain, too.
+        searched around unexplained words. A name with an unexplained part in the text (`Romney`) counts if it
+        outweighs all of these. Only without either, misspelt names are searched everywhere.
         """
         words = _Words(text)
         content = [
@@ -131,7 +126,7 @@ class MentionSpotter:
         lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
         found += [part for part in self._surnames(words, lone) if part[0] > most]
         if not found:
-            found = self._misspelt(words, content) or self._parts(words)
+            found = self._misspelt(words, content)
         found.sort(key=lambda item: (-item[0], item[1].start, -item[1].end))
         kept: list[Mention] = []
         for worth, mention in found:
@@ -193,7 +188,7 @@ class MentionSpotter:
         for worth, first, last in found:
             if _tells(words.folded[first]) and _tells(words.folded[last]):
                 worth = max(within for within, start, end in found if first <= start and end <= last)
-            whole.append((worth, words.qualified(words.mention(first, last))))
+            whole.append((worth, words.mention(first, last)))
         return whole
 
     @rule("row numbers", "how many films are there since 1990", lambda self, words, mention: False)
@@ -264,7 +259,7 @@ class MentionSpotter:
         scores = [0.0 if match is None else match.score for match in near]
         at = scores.index(max(scores))
         match = near[at]
-        if match is None or _ordering(mentions[at].text):
+        if match is None:
             return []
         worth = self._worth(words, *runs[at], match.name != match.name.casefold())
         return [(match.score * worth, mentions[at])]
@@ -289,11 +284,8 @@ class MentionSpotter:
             first = last = position
             while first > 0 and self._unexplained(words.folded[first - 1]) and position - first < _LIMITS.beside:
                 first -= 1
-            while (
-                last + 1 < len(words.folded)
-                and self._unexplained(words.folded[last + 1])
-                and last - position < _LIMITS.beside
-            ):
+            end = min(len(words.folded), position + _LIMITS.beside + 1)
+            while last + 1 < end and self._unexplained(words.folded[last + 1]):
                 last += 1
             runs = [(at, to) for at in range(first, position + 1) for to in range(position, last + 1)]
             mentions = [words.mention(*run) for run in runs]
@@ -313,7 +305,6 @@ class MentionSpotter:
         """True if a word has a meaning that no relation explains, and names no type."""
         return _tells(word) and self._explained(word) < self.settings.strange and not self._is_type(word)
 
-    @rule("informative part of a name", "who voted for Romney", lambda self, word, most: False)
     def _lone(self, word: str, most: float) -> bool:
         """True if a word occurs in names, and nothing else explains it: an informative one, or none of everyday.
 
@@ -322,30 +313,6 @@ class MentionSpotter:
         telling = self._unexplained(word) and (self._importance(word) >= 1 or not self._familiar(word))
         half = most < self.settings.little and self._told(word) > self.settings.half_told and not self._is_type(word)
         return (telling or half) and self._entities.names.has_word(normalize_name(word))
-
-    @rule("any part of a name", "who voted for romney", lambda self, words: [])
-    def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
-        """Compare the tails of each run of words with all names, in part."""
-        found = []
-        run: list[int] = []
-        for position, word in enumerate([*words.folded, ""]):
-            if word and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
-                run.append(position)
-                continue
-            while run and words.folded[run[-1]] in FUNCTION_WORDS:
-                run.pop()
-            for first in run[-_LIMITS.run :]:
-                mention = words.mention(first, run[-1])
-                if len(mention.text) < _LIMITS.letters or all(map(self._is_type, words.folded[first : run[-1] + 1])):
-                    continue
-                for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
-                    shorter, longer = sorted((len(match.name), len(mention.text)))
-                    if shorter < _LIMITS.part * longer:
-                        continue
-                    told = sum(map(self._told, words.folded[first : run[-1] + 1]))
-                    found.append((match.score * told * shorter / longer, mention))
-            run = []
-        return found
 
     def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
         """Return the weight of a run that is a name; `same` if the name has the capitals of the run."""
@@ -438,20 +405,6 @@ class _Words:
     def within(self, mention: Mention) -> list[int]:
         """Return the positions of a mention's words."""
         return [at for at, span in enumerate(self._spans) if mention.start <= span.start() < mention.end]
-
-    @rule("qualifier", "who directed Titanic (1997 film)", lambda self, mention: mention)
-    def qualified(self, mention: Mention) -> Mention:
-        """Return a mention with the qualifier behind it: `Titanic (1997 film)`."""
-        found = _QUALIFIER.match(self._text, mention.end)
-        if found is None:
-            return mention
-        return Mention(self._text[mention.start : found.end()], mention.start, found.end())
-
-
-@rule("superlative as mention", "what is the oldest bridge", lambda text: False)
-def _ordering(text: str) -> bool:
-    """True if a text is a superlative phrase (`the oldest bridge`), and so no misspelt name."""
-    return any(superlative(word) is not None for word in split_words(text))
 
 
 def _tells(word: str) -> bool:

@@ -29,8 +29,6 @@ class ParserLimits:
     """Words of the answer-type span."""
     misspelt: int = 85
     """Similarity in percent from which a question word counts as a misspelt word of a name (over 3 letters)."""
-    object_nouns: int = 2
-    """Nouns between the verb of a question and its object: `belongs to the *drug family* of X`."""
 
 
 _LIMITS = ParserLimits()
@@ -70,23 +68,34 @@ _PARTS = english_words("parts")
 Use = Literal["", "noun", "active", "passive", "oblique"]
 """How a word ties two phrases: a noun (`the boss of X`), or a verb: `V X`, `V by X`, `V on X`."""
 
-_PREPOSITIONS = english_words("prepositions")
-_DETERMINERS = english_words("determiners")
 _PRONOUNS = english_words("pronouns")
-_ADVERBS = english_words("adverbs")
 _ONE = frozenset(("one", "ones"))
 _WIDE = english_words("wide")
 """Nouns so wide that one without an article qualifies them: `date of birth`, `style of music`, `body of water`."""
-_OF_NOUNS = english_words("of_nouns")
-"""Prepositions that follow a noun as often as a verb: `what teams in Spain`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
 _LEADING = frozenset(("asks", "the", "other", "of"))
 """Words before the noun phrase of the answer: `which of the`, `show me all`."""
 _CONJUNCTIONS = english_words("conjunctions")
 _BEING = english_words("being")
 _DOING = english_words("doing")
-_HAVING = english_words("having")
 _RELATIVE = english_words("relative")
+_CLOSED: Mapping[str, str] = {
+    word: tag
+    for tag, some in (
+        ("asks", QUESTION_WORDS | _RELATIVE),
+        ("whose", {"whose"}),
+        ("doing", _DOING),
+        ("having", english_words("having")),
+        ("being", _BEING),
+        ("the", english_words("determiners")),
+        ("and", _CONJUNCTIONS),
+        ("other", english_words("adverbs")),
+        ("to", english_words("prepositions")),
+        ("of", {"of"}),
+    )
+    for word in some
+}
+"""What each word of a closed class is, apart from its context."""
 _PERSON = frozenset(("who", "whom"))
 _THIRD = english_words("third")
 """Pronouns for an earlier phrase."""
@@ -184,7 +193,6 @@ def parse_question(
     text: str,
     mentions: Sequence[Mention],
     names: Collection[str] = (),
-    mention_types: Callable[[], Collection[str]] = tuple,
     known: Callable[[str], bool] | None = None,
 ) -> ParsedQuestion:
     """Parse a question.
@@ -194,15 +202,11 @@ def parse_question(
         mentions: pieces of it that name topic entities; those with a position are masked.
         names: names of topic entities that do not stand in the text as they are; words resembling theirs
             are masked.
-        mention_types: returns the types of the mentions (`region`); called only if one may stand before its
-            mention (`the region of Western Asia`), and then masked with it, since it is no hop.
         known: True if the graph has a relation for a word; a relative (`grandmother`) without one is parsed as a
             relative's relative (`mother of a parent`). None leaves words as they are.
     """
     words, masked = _masked_words(text, mentions, names, known)
     tags = _tags(words, masked)
-    for position in _own_kind(words, tags, mention_types):
-        masked[position], tags[position] = True, "mention"
     tied = _clauses(words, tags)
     asks, focus = _focus(words, masked, tags)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
@@ -338,26 +342,6 @@ def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
     return parts if all(map(known, parts)) else [word]
 
 
-@rule("type of a mention", "what is the population of the city of {Paris}", lambda words, tags, mention_types: [])
-def _own_kind(words: Sequence[str], tags: Sequence[str], mention_types: Callable[[], Collection[str]]) -> list[int]:
-    """Find the words that only name a mention's type: `the UN region` of Western Asia, `the city` of Paris.
-
-    An article before them and no question word (`what is the region of …`) separate them from the answer type.
-    """
-    found: list[int] = []
-    for place in range(2, len(words) - 1):
-        last = place - 1
-        if tags[place] != "of" or tags[place + 1] != "mention" or tags[last] != "noun":
-            continue
-        first = last
-        while first > 0 and tags[first - 1] == "noun":
-            first -= 1
-        said = first > 1 and tags[first - 1] == "the" and tags[first - 2] not in ("asks", "being", "who", "other")
-        if said and singular(words[last]) in mention_types():
-            found += range(first, last + 1)
-    return found
-
-
 @rule("shared property", "which films have the same director as {Heat}", lambda words, position: False)
 def _shares(words: Sequence[str], position: int) -> bool:
     """True if a word marks a shared property, as `same`, and `other` in `which other films`."""
@@ -418,7 +402,7 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     while position < len(words) and words[position] in AUXILIARIES and not masked[position]:
         position += 1
     if words[start + 1 : start + 2] == ("of",) and words[position - 1] == "of":  # which of our customers
-        position += position < len(words) and words[position] in _DETERMINERS
+        position += position < len(words) and _CLOSED.get(words[position]) == "the"
     copula = position > start + 1 and words[start + 1] not in ("do", "does", "did")
     does = word == "what" and position > start + 1 and not copula  # «what did the composer of X win»
     if does or word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
@@ -617,79 +601,31 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
     tags: list[str] = []
     doing = False
     for place, word in enumerate(words):
-        before = tags[-1] if tags else ""
-        if masked[place]:
-            tag = "mention"
-        elif word == "of":
-            tag = "of"
-        elif word == "s" and before in ("mention", "noun"):
-            tag = "own"
-        elif word in _PREPOSITIONS:
-            tag = "to"
-        elif word in _PRONOUNS and ((doing and before == "doing") or (before == "who" and len(tags) > 1)):
-            tag = "they"
-        elif word in _ADVERBS:
-            tag = "other"
-        elif word in _CONJUNCTIONS:
-            tag = "and"
-        elif word in _ONE and before == "the" and words[place - 1] == "the":  # the one with X
-            tag = "noun"
-        elif word in _DETERMINERS and not (word in ("this", "these", "those") and place == 0):
-            tag = "the"
-        elif word in _BEING:
-            tag = "being"
-        elif word in _HAVING:
-            tag = "having"
-        elif word in _DOING:
-            tag, doing = "doing", True
-        elif word in _RELATIVE and (before in ("noun", "mention") or (word in _PERSON and not tags)):
-            tag = "who"
-        elif word == "whose":
-            tag = "whose"
-        elif word in QUESTION_WORDS or word in _RELATIVE:
-            tag = "asks"
-        elif word in FUNCTION_WORDS or (word in REQUESTS and not any(each == "noun" for each in tags)):
-            tag = "other"
-        elif _is_verb(word, tags, doing):
-            tag, doing = "verb", False
-        else:
-            tag = "noun"
+        tag = "mention" if masked[place] else _closed(words, place, tags, doing)
+        if not tag:
+            tag = "verb" if _is_verb(word, tags, doing) else "noun"
+        doing = tag == "doing" or (doing and tag != "verb")
         tags.append(tag)
-    verbs = (_joining_verb(words, tags), _only_verb(words, tags), _helped_verb(words, tags))
-    for verb in verbs:
+    for verb in (_joining_verb(words, tags), _helped_verb(words, tags)):
         if verb is not None:
             tags[verb] = "verb"
     return tags
 
 
-@rule("verb without an ending", "which rivers flow through {Paris}", lambda words, tags: None)
-def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of the verb of a question that seems to have none: `which rivers flow through X`.
-
-    It is the last word of the answer's phrase, before a preposition or a name, and agrees with the noun before it:
-    `the rivers flow`, `the river flows`. Without a noun it ends in s: `what treats X`.
-    """
-    asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
-    clause = next((place for place in range(asking, len(tags)) if tags[place] == "who"), len(tags))
-    if not _VERBAL.isdisjoint(tags[:clause]) or words[asking : asking + 1] not in _NAMES_KIND:
-        return None
-    first = asking + 1 + (words[asking + 1 : asking + 2] in (("many",), ("much",)))
-    last = next((place for place in range(first, len(tags)) if tags[place] != "noun"), len(tags)) - 1
-    if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
-        return None
-    rest = tags[last + 1 : clause]
-    if (
-        "mention" in tags[last + 1 :]
-        and rest[: (*rest, "mention").index("mention")].count("noun") > _LIMITS.object_nouns
-    ):
-        return None
-    third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
-    if first == last:
-        acts = third or (words[last].endswith("ed") and words[last] not in _NAMING)
-        return last if acts and words[asking] in ("what", "who") and not of_noun else None
-    nouns = [word.endswith("s") for word in words[first:last]]
-    several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
-    return last if several or (third and not any(nouns) and not of_noun) else None
+def _closed(words: Sequence[str], place: int, tags: Sequence[str], doing: bool) -> str:
+    """Name a word of a closed class; "" for any other word."""
+    word, before, tag = words[place], tags[-1] if tags else "", _CLOSED.get(words[place], "")
+    if word == "s" and before in ("mention", "noun"):
+        return "own"
+    if word in _PRONOUNS and tag != "to" and ((doing and before == "doing") or (before == "who" and len(tags) > 1)):
+        return "they"
+    if word in _ONE and before == "the" and words[place - 1] == "the":  # the one with X
+        return "noun"
+    if word in _RELATIVE and (before in ("noun", "mention") or (word in _PERSON and not tags)):
+        return "who"
+    if place == 0 and word in ("this", "these", "those"):
+        tag = ""
+    return tag or ("other" if word in FUNCTION_WORDS or (word in REQUESTS and "noun" not in tags) else "")
 
 
 @rule("verb between plurals", "which products contain parts of {X}", lambda words, tags: None)

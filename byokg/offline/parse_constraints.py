@@ -74,10 +74,6 @@ _BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the
 _COMPARED_BY = re.compile(r"\b(?:by|on|per)\s+(?:the\s+|its\s+|their\s+|total\s+)*$", re.IGNORECASE)
 """Words after which a number of things is a measure, and not the answer: `ordered by the number of films`."""
 
-_BY_NUMBER = re.compile(
-    r"\b(?:by|based\s+on)\s+(?:the\s+)?(?:total\s+)?number\s+of\s+(?P<noun>[a-z]+)\b", re.IGNORECASE
-)
-
 
 def parse_constraints(text: str, mentions: Sequence[Mention]) -> QueryConstraints:
     """Parse the constraints and aggregation of a question.
@@ -172,7 +168,6 @@ class _SuperlativeParser(_Remainder):
             most = bool(match["most"]) != (adjective is not None and adjective.less)
             dates = adjective is not None and adjective.dates
             self._take(*match.span())
-            nouns = self._by(nouns)
             return Superlative(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
         for match in pattern("superlative").finditer(self._left):
             adjective = superlative(match["word"].lower())
@@ -187,7 +182,6 @@ class _SuperlativeParser(_Remainder):
             if measured:  # the largest population
                 nouns, end = measured, match.end()
             self._take(match.start(), end)
-            nouns = self._by(nouns)
             return Superlative(
                 nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word")
             )
@@ -210,20 +204,6 @@ class _SuperlativeParser(_Remainder):
         told = (word for word in words if word not in FUNCTION_WORDS)
         nouns = tuple(dict.fromkeys((" ".join(words), *told)))
         return Superlative(nouns, most, dates=dates, words="" if compared else match["word"])
-
-    @rule("measure of a superlative", "what is the largest country by area", lambda self, nouns: nouns)
-    def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
-        """Parse «by area» and «by number of employees», the compared property."""
-        number = _BY_NUMBER.search(self._left)
-        if number is not None:
-            self._take(*number.span())
-            return (number["noun"], *nouns)
-        for match in pattern("by").finditer(self._left):
-            noun = " ".join(match["noun"].split())
-            if noun in _measures() or " " in noun:
-                self._take(*match.span())
-                return (noun,)
-        return nouns
 
     @rule("first and last", "what was the first film of {Tom}", lambda self: None)
     def _by_time(self) -> Superlative | None:
@@ -289,10 +269,9 @@ class _ConstraintParser(_SuperlativeParser):
         """Parse one construct after the other: parsed words are not parsed again."""
         pairs = self._pair()
         following = self._next()
-        thresholds = (*self._thresholds(), *self._than())
+        thresholds = self._thresholds()
         order = self._having(bool(pairs)) or self._order()
-        whens = () if following else self._when()
-        times = (*whens, *self._times())
+        times = self._times()
         count, counted = self._count()
         if order is None and pairs:
             order = self._compared()
@@ -314,7 +293,6 @@ class _ConstraintParser(_SuperlativeParser):
             lacking,
             union,
             self._verifies(),
-            self._asks(),
             self._grouped(count, order),
         )
 
@@ -402,36 +380,6 @@ class _ConstraintParser(_SuperlativeParser):
             self._take(match.start(), end)
         return tuple(found)
 
-    @rule("comparison with a mention", "which countries are larger than {Peru}", lambda self: ())
-    def _than(self) -> tuple[Threshold, ...]:
-        """Read «larger than Austria»."""
-        match = pattern("than").search(self._left)
-        if match is None:
-            return ()
-        adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
-        mention = self._mention_at(match.start("named"), match.end("named"))
-        if adjective is None or mention is None:
-            return ()
-        self._take(match.start(), match.start("named"))
-        return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
-
-    @rule("time of a mention", "who was president when {Tom} won {X}", lambda self: ())
-    def _when(self) -> tuple[TemporalConstraint, ...]:
-        """Parse «when A won» beside another question."""
-        if sum(mention.start >= 0 for mention in self._mentions) < 2:
-            return ()
-        for match in pattern("when").finditer(self._left):
-            mention = self._mention_at(match.start("named"), match.end("named"))
-            if mention is None or (match.start() == 0 and not re.search(r"[,;]", self._left[match.end() :])):
-                continue
-            rest = match["rest"]
-            near = next((word for word in WORD.findall(rest) if word not in FUNCTION_WORDS and HIDDEN not in word), "")
-            self._take(match.start(), match.end())
-            return (
-                TemporalConstraint(None, None, near=near, mention=mention, words=match.group().replace(HIDDEN, "")),
-            )
-        return ()
-
     @rule("dates", "which films of {Tom} came out after 1990", lambda self: ())
     def _times(self) -> tuple[TemporalConstraint, ...]:
         """Parse dates and their relations."""
@@ -488,17 +436,6 @@ class _ConstraintParser(_SuperlativeParser):
         """Read «is A … B»."""
         placed = sum(mention.start >= 0 for mention in self._mentions)
         return placed == 2 and pattern("verifying").match(self._whole) is not None
-
-    @rule("time between two mentions", "when did {Tom} win {X}", lambda self: None)
-    def _asks(self) -> PeriodPart | None:
-        """Read «when did A win B»."""
-        asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or pattern("year_asked").search(self._whole)
-        if asked is None or len(self._mentions) < 2:
-            return None
-        first = asked.group().split()[0]
-        begins = first == "since" or pattern("begins").search(self._whole) is not None
-        ends = first == "until" or pattern("ends").search(self._whole[asked.end() :]) is not None
-        return "end" if ends else "begin" if begins else "any"
 
     def _until_other(self, start: int, last: int) -> int:
         """Return the end of the words about a mention: at the clause's end, or before another mention."""
@@ -566,21 +503,6 @@ def _iso(text: str) -> str | None:
     return None if literal is None else str(literal.value)
 
 
-@rule("year as when", "in which year was {Tom} born", lambda text: text)
-def normalize_when(text: str) -> str:
-    """Return a question for a year or a date as one that begins with «when»; any other as it is.
-
-    If dates are property values, the word `year` distinguishes none of them.
-    """
-
-    def instead(found: re.Match[str]) -> str:
-        first = found.group().split()[0].lower()
-        said = "when end" if first == "until" else "when start" if first == "since" else "when"
-        return said.ljust(len(found.group()))
-
-    return pattern("year_asked").sub(instead, text, count=1)
-
-
 _ASKS_WHEN = re.compile(
     r"\W*(?:(?:in|on|at|by|since|until|from|and)\s+)?(?P<asks>when|(?:which|what)\s+(?:year|date|day|month))\b"
     r"(?!.*[,;]\s*(?:who|whom|whose|which|what|where|how)\b)",
@@ -607,11 +529,8 @@ def expected_literal(text: str, mentions: Sequence[Mention]) -> tuple[Literal[""
 
 @cached(1 << 8)
 def parse_path_question(
-    text: str, mentions: tuple[Mention, ...], known: Callable[[str], bool] | None = None, years: bool = False
+    text: str, mentions: tuple[Mention, ...], known: Callable[[str], bool] | None = None
 ) -> ParsedQuestion:
-    """Parse the rest of a question as a path question; `known` is as for `parse_question`.
-
-    A question for a year is parsed as one for when, except with `years`.
-    """
+    """Parse the rest of a question as a path question; `known` is as for `parse_question`."""
     rest, missing = parse_constraints(text, mentions).rest, [mention.text for mention in mentions if mention.start < 0]
-    return parse_question(rest if years else normalize_when(rest), mentions, missing, known=known)
+    return parse_question(rest, mentions, missing, known)

@@ -455,7 +455,7 @@ def _executed(constraints: QueryConstraints, computed: ComputedEvidence | None) 
         return ()
     by_operation: Mapping[str, Collection[str]] = {
         "verification": ("verify", "times"),
-        "sequence": ("next", "when"),
+        "sequence": ("next",),
         "union": ("union",),
     }
     if computed.operation == "comparison" and not computed.uses:
@@ -467,10 +467,6 @@ def _executed(constraints: QueryConstraints, computed: ComputedEvidence | None) 
 def _operands(constraints: QueryConstraints, done: Collection[str]) -> set[int]:
     """Return the mentions that the operations that were done used, by number."""
     found: set[int] = set()
-    if "times" in done:
-        found |= {test.mention for test in constraints.times if test.mention is not None}
-    if "thresholds" in done:
-        found |= {bound.mention for bound in constraints.thresholds if bound.mention is not None}
     if "next" in done and constraints.next is not None:
         found |= set(constraints.next.mentions)
     found |= set(constraints.without) if "without" in done else set()

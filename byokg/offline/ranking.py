@@ -1,9 +1,9 @@
 """The ranker of the offline pipeline: a log-linear model over answer candidates, whose probability is the confidence.
 
-A candidate holds the ends of a path, or the common ends of several, narrowed to the nodes that fit the answer type and
-the mediators on the way. Its features are independent of graph and question set, and mean the same for each candidate
-of a question: how it compares with the others, its type, and the words and links of the question that its path leaves
-unexplained. The weights decide the order, and the log-odds that the first node of a candidate is right.
+A candidate holds the ends of a path, or the common ends of several, narrowed to the nodes of the answer type. Its
+features are independent of graph and question set, and mean the same for each candidate of a question: how it compares
+with the others, its type, and the words and links of the question that its path leaves unexplained. The weights decide
+the order, and the log-odds that the first node of a candidate is right.
 """
 
 from __future__ import annotations
@@ -11,29 +11,24 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from byokg.arrays import Int64
 from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.graph.property_view import is_value
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
 from byokg.offline.rules import rule
-from byokg.offline.temporal import period
-from byokg.offline.walks import walk_table
-from byokg.text.dates import Period, read_periods
 from byokg.text.labels import split_label
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, singular, split_words
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, singular, split_words
 from byokg.types import (
     INVERSE,
     ComputedEvidence,
@@ -41,7 +36,6 @@ from byokg.types import (
     EntityId,
     LinkedEntity,
     Mention,
-    Metapath,
     Node,
     PathEvidence,
 )
@@ -54,10 +48,10 @@ FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 class RankingSettings:
     """Limits of candidates and their features; odds are natural logarithms."""
 
+    compared: int = 10
+    """Best candidates whose meanings are compared."""
     close: float = 7.5
     """Log-odds below the best path at which a path makes no candidate."""
-    compared: int = 10
-    """Best paths whose mediators are read, and best candidates whose meanings are compared."""
     voters: int = 1000
     """Nodes of a candidate that are compared with those of others."""
     per_vote: float = 0.75
@@ -68,18 +62,12 @@ class RankingSettings:
     """Best other candidates that a margin compares with."""
     rivals: float = 0.01
     """Least share of others."""
-    role: float = 1.25
-    """Log-odds that a word of average importance beside a mediator adds."""
     without_path: float = 50.0
     """Score of a computed result without a path."""
     named: int = 30
     """Nodes whose names are compared with the question."""
     name: float = 0.05
     """Votes of a name equal to the question's words."""
-    nameless: int = 2000
-    """Mediators of a path whose neighbours are read; of more none is."""
-    edges: int = 100
-    """Edges read of each relation of such a node."""
 
 
 _SETTINGS = RankingSettings()
@@ -95,7 +83,7 @@ class CandidateFeatures:
     agreement: float = 0.0
     """Minus the logarithm of the share of all paths' likelihood that does not lead to its likeliest node."""
     score: float = 0.0
-    """Log-odds of its path by the path scorer, with its mediators."""
+    """Log-odds of its path by the path scorer."""
     margin: float = 0.0
     """By how much it beats the mean of the best nine others."""
     joined: float = 0.0
@@ -187,7 +175,7 @@ class AnswerRanker:
 
     Args:
         store: the graph.
-        scorer: source of mediators and word weights; its schema linking explains words.
+        scorer: its schema linking explains words.
         embedder: compares names with the question.
         types: predicts the answer type.
         weights: of the features.
@@ -205,12 +193,10 @@ class AnswerRanker:
     ) -> None:
         self.weights = weights
         self._store = store
-        self._scorer = scorer
         self._steps = scorer.steps
         self._embedder = embedder
         self._types = types
         self._unit = unit
-        self._behind = bool((scorer.steps.nameless > 0.5).any())
         self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
 
     def rank(self, context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -222,8 +208,7 @@ class AnswerRanker:
         """
         if not candidates:
             return []
-        found = self._by_mediators(context, self._close(candidates))
-        types, found = self._by_type(context, self._close(found))
+        types, found = self._by_type(context, self._close(candidates))
         scores = [one.score / self._unit for one in found]
         votes, compared = _compare(scores, found)
         words = self._explain(context, found)
@@ -372,92 +357,20 @@ class AnswerRanker:
         relations are unknown on a server.
         """
         best = compared[0]
-        if len(best.paths) != 1:
-            return best
-        meant = best.paths[0].source, self._meaning(best.paths[0].relations)
-        for one in compared[1:]:
-            if len(one.paths) != 1 or (one.paths[0].source, self._meaning(one.paths[0].relations)) != meant:
-                continue
-            if not set(one.nodes) <= set(best.nodes) and not any(map(is_value, one.nodes)):
+        for one in compared[1:] if len(best.paths) == 1 else ():
+            same = len(one.paths) == 1 and self._meaning(one.paths[0]) == self._meaning(best.paths[0])
+            if same and not set(one.nodes) <= set(best.nodes) and not any(map(is_value, one.nodes)):
                 nodes = tuple(dict.fromkeys((*best.nodes, *one.nodes)))
                 best = replace(best, nodes=nodes, paths=(*best.paths, *one.paths))
         return best
 
-    def _meaning(self, relations: Metapath) -> tuple[tuple[str, bool], ...]:
-        """Return one key for all metapaths of equal meaning: for each step a label, and whether it is inverted."""
-        meant = []
-        for step in relations:
+    def _meaning(self, path: PathEvidence) -> tuple[object, ...]:
+        """Return one key for all paths of equal meaning: the start, and for each step a label and its direction."""
+        meant, inverses = [], self._steps.statistics.inverses()
+        for step in path.relations:
             label, turned = step.removeprefix(INVERSE), step.startswith(INVERSE)
-            twins = self._steps.statistics.inverses().get(label, ())
-            meant.append(min([(label, turned), *((twin, not turned) for twin in twins)]))
-        return tuple(meant)
-
-    # Neighbours of mediators on the way
-
-    @rule("neighbours of mediators", "who played {X} in {Heat}", lambda self, context, candidates: list(candidates))
-    def _by_mediators(self, context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Promote candidates with a mediator whose neighbours match the question, and narrow them to it.
-
-        No effect on a server, which would need requests for each path.
-        """
-        if not self._behind:
-            return list(candidates)
-        times = read_periods(context.question)
-        said = [(word, self._scorer.importance(word)) for word in self._words(context)]
-        found = [
-            self._by_role(one, said, times) if len(one.paths) == 1 else one for one in candidates[: _SETTINGS.compared]
-        ]
-        return [*found, *candidates[len(found) :]]
-
-    def _by_role(self, candidate: Candidate, said: Sequence[tuple[str, float]], times: Sequence[Period]) -> Candidate:
-        """Narrow a candidate to the walks through the nameless nodes that match the question best."""
-        steps, path = self._scorer.steps, candidate.paths[0]
-        passed = [
-            place
-            for place, label in enumerate(path.relations[:-1], 1)
-            if (relation := steps.number.get(label.removeprefix(INVERSE))) is not None
-            and steps.nameless[2 * relation + label.startswith(INVERSE)] > 0.5
-        ]
-        table = walk_table(self._store, path.source, path.relations) if passed else None
-        if table is None:
-            return candidate
-        worth = np.zeros(len(table))
-        for place in passed:
-            nodes, at = np.unique(table.nodes[:, place], return_inverse=True)
-            if len(nodes) <= _SETTINGS.nameless:
-                own = {*table.nodes[:, place - 1].tolist(), *table.nodes[:, place + 1].tolist()}
-                worth += self._worth(nodes, own, said, times)[at]
-        best = float(worth.max(initial=0.0))
-        kept = frozenset(self._store.ids(np.unique(table.nodes[worth == best, -1]))) if best > 0 else frozenset()
-        ends = tuple(end for end in candidate.nodes if end in kept)
-        score = candidate.score + _SETTINGS.role * self._unit * best
-        return replace(candidate, score=score, nodes=ends) if ends else candidate
-
-    def _worth(
-        self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
-    ) -> npt.NDArray[np.float64]:
-        """Return the share of the question in the other neighbours of nameless nodes: (N,), weighted by importance."""
-        batch = self._store.capped_edges(nodes, Direction.BOTH, None, _SETTINGS.edges)
-        other = batch.other.astype(np.int64)
-        distinct, place = np.unique(other, return_inverse=True)
-        names = [node.name for node in self._store.nodes(self._store.ids(distinct))]
-        worths = np.array(
-            [
-                0.0 if number in own or is_identifier(name) else _share(split_words(name), said)
-                for number, name in zip(distinct.tolist(), names, strict=True)
-            ]
-        )
-        worth = np.zeros(len(nodes))
-        np.maximum.at(worth, batch.origin, worths[place])
-        if not times:
-            return worth
-        dates: dict[int, dict[str, str]] = defaultdict(dict)
-        for node, relation, at in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
-            dates[node][self._store.relations[relation].rpartition(".")[2]] = names[at]
-        for node, properties in dates.items():
-            held = period(properties)
-            worth[node] += held is not None and any(_overlap(held, time) for time in times)
-        return worth
+            meant.append(min([(label, turned), *((twin, not turned) for twin in inverses.get(label, ()))]))
+        return path.source, *meant
 
 
 def _compare(
@@ -502,18 +415,6 @@ def _uncertainty(linked: Sequence[LinkedEntity]) -> float:
     for one in linked:
         best[one.mention] = max(best.get(one.mention, 0.0), one.score)
     return 1 - min(best.values(), default=1.0)
-
-
-def _share(name: Sequence[str], said: Sequence[tuple[str, float]]) -> float:
-    """Return the share of some words in a name, weighted by importance."""
-    return round(sum(worth for word, worth in said if word in name), 6)
-
-
-def _overlap(one: Period, other: Period) -> bool:
-    """True if two periods have a day in common."""
-    early = one.last is None or other.start is None or other.start <= one.last
-    late = other.last is None or one.start is None or one.start <= other.last
-    return early and late
 
 
 @lru_cache(8)

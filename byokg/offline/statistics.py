@@ -78,10 +78,6 @@ class SchemaStatistics:
         """Return the verb of each relation's heads, here of its label; empty for a relation without one."""
         return [leading_verb(own) for _, own in labels]
 
-    def types(self, ids: Sequence[EntityId]) -> set[str]:
-        """Return the types of some nodes, as far as these are known without a request."""
-        return set()
-
     def ends(self) -> StepEnds:
         """Return the ends known before a walk."""
         return _NO_ENDS
@@ -166,10 +162,6 @@ class SampledStatistics(SchemaStatistics):
     def verbs(self, labels: Labels) -> Sequence[str]:
         """Return the verb of each relation's heads, as far as sampled heads agree."""
         return subject_verbs(self.store, labels)
-
-    def types(self, ids: Sequence[EntityId]) -> set[str]:
-        """Return the types of some nodes."""
-        return {type for node in self.store.nodes(ids) for type in node.types}
 
     def ends(self) -> StepEnds:
         """Sample the ends of each step."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from byokg.arrays import Int64
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.constraints import Outcome, QueryConstraints, SuccessorConstraint, TemporalConstraint, listing
+from byokg.offline.constraints import Outcome, SuccessorConstraint, TemporalConstraint, listing
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import PropertyLinker
 from byokg.text.dates import Day, Period, read_date
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
-from byokg.types import EntityId, Properties, Value
+from byokg.types import EntityId, Properties
 
 _EVER: Day = (1 << 20, 12, 31)
 _NEVER: Day = (-(1 << 20), 1, 1)
@@ -52,36 +51,20 @@ def is_point(properties: Properties) -> bool:
     return not words.isdisjoint(names["point_keys"]) and words.isdisjoint(ends)
 
 
-def united(periods: Iterable[Period]) -> Period | None:
-    """Return the time from the first beginning to the last end."""
-    known = [one for one in periods if one.start is not None]
-    if not known:
-        return None
-    first, last = min(known, key=lambda one: one.start or _NEVER), max(known, key=lambda one: one.last or _EVER)
-    return Period(first.begin, last.end)
-
-
-def passes(held: Period, test: TemporalConstraint, own: Period | None = None) -> bool:
-    """True if a validity period passes a constraint; `own` is the time of the constraint's entity."""
-    if test.mention is not None:
-        if own is None or own.start is None:
-            return False
-        low, high = own.start, own.last or _EVER
-    else:
-        first = read_date(test.first) if test.first is not None else None
-        last = read_date(test.last) if test.last is not None else None
-        low = _NEVER if first is None else (first.last if test.strict else first.start) or _NEVER
-        high = _EVER if last is None else (last.start if test.strict else last.last) or _EVER
+def passes(held: Period, test: TemporalConstraint) -> bool:
+    """True if a validity period passes a constraint."""
+    first = read_date(test.first) if test.first is not None else None
+    last = read_date(test.last) if test.last is not None else None
+    low = _NEVER if first is None else (first.last if test.strict else first.start) or _NEVER
+    high = _EVER if last is None else (last.start if test.strict else last.last) or _EVER
     start, end = held.start, held.last
     if test.first is None or test.last is None or test.edge == "begin":
         if test.edge == "end" and end is not None:
             return low <= end <= high
-        if test.mention is None or test.edge == "begin":
-            if start is None:
-                return False
-            return (low < start if test.strict and test.first else low <= start) and (
-                start < high if test.strict and test.last else start <= high
-            )
+        if start is None:
+            return False
+        after = low < start if test.strict and test.first else low <= start
+        return after and (start < high if test.strict and test.last else start <= high)
     if test.edge == "end":
         return end is not None and low <= end <= high
     return (start or _NEVER) <= high and (end or _EVER) >= low
@@ -161,44 +144,6 @@ class TemporalNeighbors:
                 if best is None or score > best[0]:
                     best = score, Outcome("sequence", text, tuple(chosen))
         return best[1] if best else None
-
-    def between(
-        self, constraints: QueryConstraints, one: Sequence[EntityId], other: Sequence[EntityId]
-    ) -> Outcome | None:
-        """Return the time of the relation between two nodes, by the edges between them."""
-        schema = self._store.schema()
-        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
-        if not dated:
-            return None
-        for node in one:
-            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
-            far = self._store.ids(batch.other)
-            places = [place for place, id in enumerate(far) if id in other]
-            order = constraints.order
-            ends = constraints.when == "end" if order is None or order.edge == "any" else order.edge == "end"
-            told = self._dates(batch.edge[places], ends)
-            if not told:
-                continue
-            if order is not None:
-                told = told[-1:] if order.most else told[:1]
-            label = schema.relations[int(batch.relation[places[0]])].name
-            names = self._names([node, far[places[0]]])
-            text = f"{label} of {names[0]} and {names[1]}: {', '.join(map(str, told))}"
-            return Outcome("property", text, values=tuple(told))
-        return None
-
-    def _dates(self, edges: Int64, ends: bool) -> list[Value]:
-        """Return begin or end dates of edges, as stored, in order; a single date is both."""
-        found: dict[Value, Day] = {}
-        roles = (load_lexicon("time")["end_keys" if ends else "begin_keys"], load_lexicon("time")["point_keys"])
-        for properties in self._store.edge_properties(edges):
-            for keys in roles:
-                named = [value for key, value in properties.items() if set(split_words(split_label(key))) & set(keys)]
-                own = {value: read.start for value in named if (read := read_date(value)) is not None and read.start}
-                if own:
-                    found |= own
-                    break
-        return sorted(found, key=lambda value: found[value])
 
     def _names(self, nodes: Sequence[EntityId]) -> list[str]:
         return [node.name for node in self._store.nodes(list(nodes))]

@@ -96,10 +96,9 @@ def test_of_relations_with_one_verb_those_say_less_whose_heads_are_called_otherw
     )
     alone = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_triples(league)))
     people, clubs = [EntityId(name) for name in ("Ann", "Ben", "Cay")], [EntityId("Red"), EntityId("Blue")]
-    for question in ("which players are there", "who plays in the First"):
-        asked = both.predict(question, (), ())
-        assert both.filter([*people, *clubs], asked) == tuple(people)
-        assert alone.filter(clubs, alone.predict(question, (), ())) == tuple(clubs)
+    asked = both.predict("which players are there", (), ())
+    assert both.filter([*people, *clubs], asked) == tuple(people)
+    assert alone.filter(clubs, alone.predict("which players are there", (), ())) == tuple(clubs)
 
 
 SHOP = [Node(EntityId(type), type, type) for type in ("Order", "Customer", "Warehouse", "Product")]

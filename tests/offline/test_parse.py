@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.offline.parse import NO_ROLE, ParsedQuestion, Role, Use, parse_question
+from byokg.offline.parse import NO_ROLE, ParsedQuestion, Role, parse_question
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
 from byokg.types import EntityId, Mention
 from tests.corpora import each_of
@@ -51,20 +51,6 @@ class TestMasking:
     def test_question_words_are_not_hidden_by_resemblance(self) -> None:
         assert not any(parse_question("who wrote it", [], ["Who"]).masked)
 
-    @each_of(
-        ("text", "unmasked"),
-        [
-            ("people of the UN region of Peru", "people of the of"),
-            ("who was born in the region of Peru", "who was born in the of"),
-            ("what is the region of Peru", "what is the region of"),
-            ("the region of Peru", "the region of"),
-            ("people of the boss of Peru", "people of the boss of"),
-        ],
-    )
-    def test_a_noun_that_only_says_what_a_mention_is_belongs_to_it(self, text: str, unmasked: str) -> None:
-        reading = parse_question(text, [locate("Peru", text, FILM)], mention_types=lambda: {"region"})
-        assert " ".join(reading.unmasked) == unmasked
-
 
 class TestFocus:
     @each_of(
@@ -88,10 +74,6 @@ class TestFocus:
             ("what", "what", ""),
             ("", "", ""),
             ("which very long winding river flows through Peru", "which", "very long winding"),
-            ("which rivers flow through Peru", "which", "rivers"),
-            ("which river flows through Peru", "which", "river"),
-            ("how many things interact with Peru", "how", "things"),
-            ("what interacts with Peru", "what", ""),
             ("what teams in Peru", "what", "teams"),
             ("which soccer teams in Peru", "which", "soccer teams"),
             ("what causes death in Peru", "what", "causes death"),
@@ -113,22 +95,6 @@ class TestFocus:
 
     def test_what_someone_is_of_two_kinds_lies_one_step_beyond_him(self) -> None:
         assert read("is Peru's child a boy or a girl", "Peru").links == read("Peru's child", "Peru").links + 1
-
-    @each_of(
-        ("text", "use"),
-        [
-            ("what interacts with Peru", "oblique"),
-            ("what treats Peru", "active"),
-            ("which drugs treat Peru", "active"),
-            ("what drug treats Peru", "active"),
-            ("which actors star in Peru", "oblique"),
-            ("what belongs to the family of Peru", "oblique"),
-            ("what countries in Peru", ""),
-        ],
-    )
-    def test_a_question_without_another_verb_has_it_after_its_noun(self, text: str, use: Use) -> None:
-        reading = read(text, "Peru")
-        assert [tie for tie in reading.roles if tie != NO_ROLE][:1] == ([Role(use, False)] if use else [])
 
     def test_a_month_and_a_name_are_no_verbs_that_help(self) -> None:
         visited = read("who visited Peru in May 2020", "Peru")
@@ -283,7 +249,6 @@ class TestTies:
             ("what did Alien's son do in the film industry", 2),
             ("how did Alien's son die", 2),
             ("how Alien's son died", 2),
-            ("what killed the wife of Alien", 2),
             ("what caused the death of Alien", 1),
             ("given the ship that Alien built, which cargo does it carry", 2),
             ("name the port of the ship that Alien built", 2),
