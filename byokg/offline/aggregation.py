@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
 
-import numpy as np
-
 from byokg.graph.property_view import is_value, name_of_value
-from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.constraints import Outcome, QueryConstraints
@@ -26,7 +23,7 @@ from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal import TemporalNeighbors
 from byokg.text.labels import split_label
-from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, singular, split_words
+from byokg.text.names import FUNCTION_WORDS, WORD, singular, split_words
 from byokg.types import (
     INVERSE,
     Artifacts,
@@ -49,8 +46,6 @@ class AggregationLimits:
     """Candidates that operations are tried on, the likeliest first."""
     nodes: int = 200_000
     """Nodes of a type that are scanned for a question without mentions."""
-    edges: int = 20_000_000
-    """Edges that are scanned for the tails of a relation."""
     cached_types: int = 8
     """Types, and relations, whose nodes are cached."""
 
@@ -141,7 +136,6 @@ class AggregationRetriever:
         self._margin = margin
         self._answer_types = answer_types
         self._of_type = lru_cache(_LIMITS.cached_types)(self._read_type)
-        self._tails = lru_cache(_LIMITS.cached_types)(self._read_tails)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return one item with the result; empty if the operations fit no candidate."""
@@ -177,11 +171,6 @@ class AggregationRetriever:
                 found = self._neighbors.following(constraints.next, linked.get(mention, ()), others, near)
                 if found is not None:
                     return found
-        if order is not None and len(linked) == 1 and not constraints.union:
-            ends = self._kind_named(task.mentions[0], linked[0])
-            found = self._executor.execute(constraints, Candidate(0.0, ends), linked, ()) if ends else None
-            if found is not None and (found.nodes or found.values):
-                return found
         return None
 
     def _verified(self, task: _Task, steps: RelationSimilarity) -> Outcome:
@@ -261,22 +250,10 @@ class AggregationRetriever:
         return further if further is not None and (further.nodes or further.values) else united, score
 
     def _named(self, question: str) -> tuple[EntityId, ...]:
-        """Return all nodes of the type that a question without mentions names.
-
-        Without types, the relation into a node names its type (`House 1 -city-> Arlen`).
-        """
+        """Return all nodes of the type that a question without mentions names."""
         words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
-        if type := next((found for word in words if (found := self._answer_types.type_named(word))), ""):
-            return self._of_type(type)
-        relation = next((found for word in words if (found := self._answer_types.relation_named(word))), "")
-        return self._tails(relation) if relation else ()
-
-    def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:
-        """Return all nodes of the type that a mention names, if it was linked to a part of a node's name."""
-        text = normalize_name(mention.text)
-        if " " in text or any(normalize_name(node.name) == text for node in self._store.nodes(nodes)):
-            return ()
-        return self._named(text)
+        type = next((found for word in words if (found := self._answer_types.type_named(word))), "")
+        return self._of_type(type) if type else ()
 
     def _read_type(self, type: str) -> tuple[EntityId, ...]:
         """Return the nodes of one type; none if they, or on a server all nodes, are too many."""
@@ -286,15 +263,3 @@ class AggregationRetriever:
         ids = list(islice(self._store.entities(), _LIMITS.nodes + 1))
         few = self._store.nodes(ids) if len(ids) <= _LIMITS.nodes else []
         return tuple(node.id for node in few if type in node.types)
-
-    def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
-        """Return the tails of a relation; none if they, or the edges to scan, are too many."""
-        graph = self._store.columnar
-        if graph is None or graph.edge_count > _LIMITS.edges:
-            return ()
-        bounds, relations, tails = graph.outgoing
-        edges = np.flatnonzero(relations == self._store.relations.index(relation))
-        either = edges[graph.topology.are_undirected(edges, relations[edges])]
-        heads = np.searchsorted(bounds, either, "right") - 1
-        rows = distinct(np.concatenate((tails[edges], heads)))
-        return () if len(rows) > _LIMITS.nodes else tuple(self._store.ids(rows))

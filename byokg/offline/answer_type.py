@@ -13,7 +13,7 @@ import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
-from byokg.offline.label_similarity import agent_noun_verbs, content_words, label_names_head
+from byokg.offline.label_similarity import agent_noun_verbs, content_words, label_names_head, leading_verb
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.property_linking import measure
@@ -102,8 +102,6 @@ class AnswerTypePredictor:
         self._sexed = cached(1 << 10)(_sexed)
         self._relative = cached(1 << 10)(_only_relative)
         self._of_relations = cached(1 << 10)(self._related)
-        self.relation_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
-        """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
 
     def predict(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> AnswerType:
         """Predict the answer type of a question from its noun; None if the graph has no such type.
@@ -207,15 +205,11 @@ class AnswerTypePredictor:
 
     @cached_property
     def _verbs(self) -> Sequence[str]:
-        return self._statistics.verbs(self._labels)
+        return [leading_verb(own) for _, own in self._labels]
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
         return _worded(self._store.schema().node_types)
-
-    @cached_property
-    def _relations(self) -> Mapping[str, Sequence[str]]:
-        return {} if self._statistics.grows or self._types else _worded(self._store.relations)
 
     def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
         looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))

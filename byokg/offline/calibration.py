@@ -224,7 +224,6 @@ _SAID = {
     "intermediate_type_match": "it may be what the question passes on its way",
     "too_few_hops": "its path is shorter than what the question says",
     "too_many_hops": "its path goes on from where the question ends",
-    "name_ambiguity": "it starts from what may be several things under one name",
     "unexecuted_constraint": "the question asks for more than a path, and that could not be worked out",
 }
 """Descriptions of features against an answer, for those meaningful to a reader."""

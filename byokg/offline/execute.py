@@ -27,7 +27,6 @@ from byokg.offline.constraints import (
     Threshold,
     listing,
 )
-from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.ranking import Candidate
 from byokg.offline.temporal import is_point, passes, period
@@ -44,8 +43,6 @@ class ExecutionSettings:
 
     counted: int = 1_000_000
     """Ends of one path that are counted; more give a lower bound."""
-    type: float = 0.3
-    """Similarity from which a noun may name nodes of a type."""
     step: float = 0.5
     """Similarity from which a word means a step (`the most neighbours`)."""
     named_property: float = 0.9
@@ -266,7 +263,7 @@ class ConstraintExecutor(_TimeExecutor):
         """
         ends = list(candidate.nodes)
         if any(map(is_value, ends)):
-            return self._of_values(constraints, candidate)
+            return None
         state = _State(candidate, ends)
         filtered = (
             all(self._timed(state, times, strict) for times in constraints.times)
@@ -278,7 +275,7 @@ class ConstraintExecutor(_TimeExecutor):
             return None
         names, cut = self._named(state.ends[:LISTED]), any(path.truncated for path in candidate.paths)
         if constraints.count:
-            if strict and not (state.ends and self._of_kind(state.ends, constraints.counted)):
+            if strict and not state.ends:
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidate.paths):
                 number = names[0]
@@ -310,15 +307,6 @@ class ConstraintExecutor(_TimeExecutor):
             return None
         return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
 
-    def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
-        """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
-        if noun not in load_lexicon("order")["units"]:
-            return True
-        types = [(self._property_linker.likeness(noun, type), type) for type in self._store.schema().node_types if type]
-        likeness, best = max(types, key=lambda one: one[0], default=(0.0, ""))
-        some = self._store.nodes(nodes[:LISTED])
-        return likeness < _SETTINGS.type or any(best in node.types for node in some)
-
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
         """True if paths have one end from any start: nobody asks for their number."""
         number = {label: number for number, label in enumerate(self._store.relations)}
@@ -329,24 +317,6 @@ class ConstraintExecutor(_TimeExecutor):
     @cached_property
     def _branching(self) -> frozenset[int]:
         return branching(self._store)
-
-    def _of_values(self, constraints: QueryConstraints, candidate: Candidate) -> Outcome | None:
-        """Treat candidates that are values: the first, the last, the most, a number that is no count."""
-        values = [name_of_value(end) for end in candidate.nodes]
-        numbers = {value: number for value in values if (number := measure(value)) is not None}
-        filters = constraints.times or constraints.thresholds or constraints.without or constraints.lacking
-        if len(numbers) < len(values) or filters:
-            return None
-        if constraints.order is not None:
-            if constraints.order.edge != "any" and _role(candidate) not in ("", constraints.order.edge):
-                return None
-            chosen = (max if constraints.order.most else min)(values, key=lambda value: numbers[value])
-            text = f"{constraints.order.words} of {len(values)}: {chosen}"
-            return Outcome("superlative", text, values=(chosen,), uses=candidate.evidence_ids)
-        if constraints.count and len(values) == 1:
-            text = f"the number itself: {values[0]}"
-            return Outcome("property", text, values=(values[0],), uses=candidate.evidence_ids)
-        return None
 
     def _bounded(self, state: _State, bound: Threshold) -> bool:
         """Keep ends above or below a number."""
@@ -402,10 +372,8 @@ class ConstraintExecutor(_TimeExecutor):
         if not state.ends:
             return False
         column = self._measured(state, order.nouns, order.dates) if order.nouns else None
-        if order.counted and (
-            column is None or (column[1].likeness < _SETTINGS.named_property and _several(order.nouns))
-        ):
-            counts = self._passed(state, order.nouns) or self._degrees(state.ends, order.nouns)
+        if order.counted and (column is None or column[1].likeness < _SETTINGS.named_property):
+            counts = self._degrees(state.ends, order.nouns)
             if counts is not None:
                 return self._most_of(state, order, *counts)
             if column is not None and column[1].dates:
@@ -432,22 +400,6 @@ class ConstraintExecutor(_TimeExecutor):
         text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
         return self._keep(state, {id for id in state.ends if counts[id] == best}, "superlative", text)
 
-    def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
-        """Return the number of intermediate nodes of each end, if these are the referents of the nouns.
-
-        `Which club has the most players of Spain` goes from Spain over its players to their clubs.
-        """
-        for table in self._tables(state)[:1] if _several(nouns) else ():
-            for column in range(len(table.steps) - 1, 0, -1):
-                step = table.steps[column - 1]
-                if max(float(self._reach(noun)[step]) for noun in nouns) >= _SETTINGS.step:
-                    ways = np.unique(table.nodes[:, [column, -1]], axis=0)
-                    ends, counts = np.unique(ways[:, 1], return_counts=True)
-                    found = dict(zip(self._store.ids(ends), counts.tolist(), strict=True))
-                    label = f"{INVERSE if step & 1 else ''}{self._store.relations[step >> 1]}"
-                    return label, {id: found.get(id, 0) for id in state.ends}
-        return None
-
 
 def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TemporalConstraint) -> bool:
     """True if the validity of some edges may include a time under any reading: an open period may continue."""
@@ -455,11 +407,6 @@ def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: T
     points = map(is_point, told)
     spans = ((Period(one.begin, None) if point else one) for one, point in zip(held, points, strict=True) if one)
     return any(passes(one, within) for one in spans)
-
-
-def _several(nouns: Sequence[str]) -> bool:
-    """True if a word is for several things or deeds (`most cited`), and not for much of one (`the most land`)."""
-    return any(noun.endswith(("s", "ed")) or noun in load_lexicon("count")["singular"] for noun in nouns)
 
 
 def _received(nouns: Sequence[str], relation: str) -> bool:
@@ -473,13 +420,3 @@ def countable(ends: Sequence[EntityId]) -> bool:
     """True if nodes can be counted, or are the number itself, as 1049 is; dates and texts are neither."""
     values = [name_of_value(end) for end in ends if is_value(end)]
     return not values or (len(ends) == 1 and "-" not in values[0][1:] and measure(values[0]) is not None)
-
-
-def _role(candidate: Candidate) -> str:
-    """Return the end of a period in a property's name; empty if there is none."""
-    for path in candidate.paths:
-        words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
-        for role in ("begin", "end"):
-            if words & set(load_lexicon("time")[f"{role}_keys"]):
-                return role
-    return ""

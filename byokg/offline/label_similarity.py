@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +20,7 @@ from byokg.text.names import FUNCTION_WORDS, Lexicon, related, singular
 from byokg.text.synonyms import UNRELATED, synonyms
 
 if TYPE_CHECKING:
-    from byokg.graph.store import GraphStore
+    pass
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,6 @@ class LabelLimits:
     """Letters of an inflected verb too short to be distinctive: `has`."""
     antonym: int = 5
     """Common first letters of a word and its antonym without prefix: `indication`, `contraindicated`."""
-    heads: int = 48
-    """Heads of each relation that are sampled for their incoming relations."""
 
 
 _LABEL_LIMITS = LabelLimits()
@@ -128,57 +126,12 @@ def content_words(words: Sequence[str]) -> list[str]:
     return [word for word in words if word not in FUNCTION_WORDS] or list(words)
 
 
-def subject_verbs(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
-    """Return the leading verb of each relation, an activity of its heads: `plays_in_club`; empty if there is none.
-
-    If several begin with one verb, it is no activity of heads with another class name from their incoming relations:
-    with `plays_in_club` and `plays_in_league` only those are players that no `…_club` leads to.
-
-    Args:
-        store: the graph.
-        labels: the words of each relation's namespace, and its own.
-    """
-    verbs = [leading_verb(own) for _, own in labels]
-    often = Counter(filter(None, verbs))
-    among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
-    if not among:
-        return verbs
-    batch, otherwise = store.sample_edges(_LABEL_LIMITS.heads), set[int]()
-    calls = np.array([_calls(own) for _, own in labels], np.bool_)
-    doers: dict[str, list[int]] = defaultdict(list)
-    for number, (_, own) in enumerate(labels):
-        for verb in agent_noun_verbs(own[-1]):
-            doers[verb].append(number)
-    bounds = np.searchsorted(batch.relation, [(number, number + 1) for number in among])  # edges come by relation
-    for number, (first, last) in zip(among, bounds.tolist(), strict=True):
-        naming = calls.copy()
-        naming[doers[verbs[number]]] = False
-        heads = np.unique(batch.head[first:last]).astype(np.int64)
-        counts = store.relation_counts(heads)
-        called = np.unique(counts.origin[counts.inverse & naming[counts.relation]])
-        if 2 * len(called) >= len(heads):
-            otherwise.add(number)
-    told = {verbs[number] for number in among if number not in otherwise}
-    return ["" if number in otherwise and verb in told else verb for number, verb in enumerate(verbs)]
-
-
-def _calls(own: Sequence[str]) -> bool:
-    """True if a relation label names its tail: `club`, `plays in club`, not `captained by`."""
-    return (
-        not label_names_head(own)
-        and own[-1] not in FUNCTION_WORDS
-        and not own[-1].endswith("ed")
-        and not leading_verb(own[-1:])
-    )
-
-
-_CACHE_BYTES = 64 << 20
-
-
 @dataclass(frozen=True)
 class WordSettings:
     """How words are compared with words; found on the dev splits of MetaQA, WebQSP and atlas."""
 
+    cache_bytes: int = 64 << 20
+    """Memory of the similarities of words."""
     derived: float = 0.6
     """Added to the cosine of two words that share a stem."""
     synonym: float = 0.5
@@ -242,7 +195,7 @@ class LabelSimilarity:
         self.own_vectors = exact(embedder.encode([" ".join(own) for _, own in self.words]))
         self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in labels]))
         """(R, D) one vector for each relation with its namespace."""
-        self.cached_words = max(64, _CACHE_BYTES // (16 * max(1, 2 * len(labels))))
+        self.cached_words = max(64, settings.cache_bytes // (16 * max(1, 2 * len(labels))))
         self.parts = lru_cache(self.cached_words)(self._parts)
         """Returns the similarity of a word to each relation's own name, its namespace, and the name of its other end.
 

@@ -18,15 +18,13 @@ from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.entities import EntityLinker
-from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
 from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.offline.rules import rule
-from byokg.text.labels import label_words
-from byokg.text.names import FUNCTION_WORDS, locate, singular, split_words
+from byokg.text.names import locate
 from byokg.types import (
     Artifacts,
     Context,
@@ -47,10 +45,6 @@ class LinkerSettings:
     """Factor on the number of metapaths for a question with constraints: only some support these."""
     further_choices: int = 3
     """Choices at a node beside its steps: to stop, and two steps that a small graph may lack."""
-    dated: float = 0.5
-    """Share of years among the ends of a step from which it leads to dates."""
-    typed: int = 5
-    """Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
     varied: int = 80
     """Metapaths of each length and topic that varied proposals are chosen from."""
     per_first: int = 3
@@ -157,7 +151,6 @@ class OfflineLinker:
         scorer: scores metapaths against the question.
         limits: of metapaths.
         literals: detects properties as answers, if `store` is a `PropertyView`.
-        answer_types: predicts the answer type; some of the best metapaths into such nodes are proposed, too.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", whose artifacts it writes.
     Differs: writes no query, no draft answers and no BFS-QL; it has a single round.
@@ -171,7 +164,6 @@ class OfflineLinker:
         scorer: PathScorer,
         limits: GrowthLimits = GrowthLimits(),
         literals: LiteralAnswerDetector | None = None,
-        answer_types: AnswerTypePredictor | None = None,
     ) -> None:
         self._store = store
         self._entities = entities
@@ -179,7 +171,6 @@ class OfflineLinker:
         self.scorer = scorer
         self._limits = limits
         self._literals = literals
-        self._types = answer_types
         self._edges = store.store if isinstance(store, PropertyView) else store
 
     @property
@@ -202,8 +193,7 @@ class OfflineLinker:
             )
         _, mentions, scorer, grown = self._explore(question)
         more = 1 if parse_constraints(question.text, mentions).plain else _SETTINGS.constrained
-        kind = AnswerType() if self._types is None else self._types.predict(question.text, mentions, ())
-        paths, joined = self._ranked(scorer, grown, question.hops, more * self._limits.top_k, kind)
+        paths, joined = self._ranked(scorer, grown, question.hops, more * self._limits.top_k)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def score_candidates(self, question: Question, start: tuple[Mention, int] | None = None) -> ScoredCandidates:
@@ -238,17 +228,15 @@ class OfflineLinker:
             mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
         constraints = parse_constraints(question.text, [mention for mention, _ in mentions])
-        named = self._names_alone([mention for mention, _ in mentions], topics)
+        named = [mention for mention, _ in mentions]
         parsed = parse_question(constraints.rest, named, missing, self.scorer.steps.has_relation)
-        values, only = (None, False) if self._literals is None else self._literals.detect(parsed, constraints)
+        values = None if self._literals is None else self._literals.detect(parsed, constraints)
         scorer = self.scorer.question(parsed)
         grown: list[_Grown] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
             grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops, values)]
-        if only and self._literals is not None:
-            grown = self._with_values(scorer, grown, 2 * self._literals.first)
         return parsed, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
@@ -267,26 +255,6 @@ class OfflineLinker:
                 topics.setdefault(node, _Topic(node, candidate.id, position))
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
         return named, list(topics.values())
-
-    def _names_alone(self, mentions: Sequence[Mention], topics: Sequence[_Topic]) -> list[Mention]:
-        """Return the mentions without those of several words that also name a relation of another mention's entity.
-
-        The words of `form of government` beside a country name its relation as well as a node.
-        """
-        if len({topic.mention for topic in topics}) < 2:
-            return list(mentions)
-        counts = self._edges.relation_counts(np.array([topic.node for topic in topics], np.int64))
-        labels = self._edges.relations
-        said: dict[frozenset[str], set[int]] = defaultdict(set)
-        for origin, relation in zip(counts.origin.tolist(), counts.relation.tolist(), strict=True):
-            words = _meant_words(label_words(labels[relation])[1])
-            said[words if len(words) > 1 else frozenset()].add(topics[origin].mention)
-        said.pop(frozenset(), None)
-        return [
-            mention
-            for place, mention in enumerate(mentions)
-            if mention.start < 0 or not said.get(_meant_words(split_words(mention.text)), set()) - {place}
-        ]
 
     def _given(self, question: Question) -> list[Node]:
         """Return the given topic entities that the graph has; a question needs one of them at least."""
@@ -307,16 +275,6 @@ class OfflineLinker:
             raise missing
         return known
 
-    def _with_values(self, scorer: QuestionScorer, grown: list[_Grown], first: int) -> list[_Grown]:
-        """Keep the metapaths that end at values or dates, if there are any."""
-        kept = []
-        for topic, growth, aligned in grown:
-            last = growth.steps[:, -1]
-            rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _SETTINGS.dated))
-            if len(rows):
-                kept.append((topic, growth.taken(rows), aligned.taken(rows)))
-        return kept or grown
-
     def _grow(
         self,
         scorer: QuestionScorer,
@@ -332,7 +290,6 @@ class OfflineLinker:
         most = self._limits.max_hops if hops is None else hops
         for hop in range(1, most + 1):
             growth = grow(store, growth, chosen, avoid, self._limits.sample)
-            growth = self.scorer.steps.statistics.drop_duplicates(growth)
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
                 allowed = (value < 0) | values[np.maximum(value, 0)]
@@ -375,12 +332,9 @@ class OfflineLinker:
         return found
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int, kind: AnswerType
+        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int
     ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
-        """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these.
-
-        For an answer type, a few more that lead to its nodes.
-        """
+        """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these."""
         if not grown:
             return (), ()
         joins = self._joins(scorer, grown)
@@ -390,8 +344,7 @@ class OfflineLinker:
             topic, growth, _ = grown[part]
             return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
 
-        typed = scorer.leads_to_type(kind)
-        proposed, of_type = dict[int, list[ProposedPath]](), dict[int, list[ProposedPath]]()
+        proposed: dict[int, list[ProposedPath]] = {}
         of_topic: dict[int, list[int]] = defaultdict(list)
         for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:
@@ -400,25 +353,15 @@ class OfflineLinker:
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
             order = kept[np.argsort(-scored[part][kept], kind="stable")]
             proposed.setdefault(topic.node, []).extend(path(part, row) for row in order[:top_k].tolist())
-            fitting = order[typed[growth.steps[order, -1]]][: _SETTINGS.typed]
-            of_type.setdefault(topic.node, []).extend(path(part, row) for row in fitting.tolist())
         meeting: list[tuple[float, _Joins, int]] = []
-        fitting_pairs: list[tuple[float, _Joins, int]] = []
         for each, scores in zip(joins, scored[len(grown) :], strict=True):
             lengths = [grown[part][1].steps.shape[1] for part in (each.one, each.other)]
             if hops is None or sum(lengths) == hops or lengths == [hops, hops]:
-                order = np.argsort(-scores, kind="stable")
-                ends = grown[each.one][1].steps[each.pairs[order, 0], -1]
-                for found, rows in ((meeting, order[:top_k]), (fitting_pairs, order[typed[ends]][: _SETTINGS.typed])):
-                    found += [(float(scores[row]), each, row) for row in rows.tolist()]
-        pairs = {
-            (id(each), row): (score, each, row)
-            for found, most in ((meeting, top_k), (fitting_pairs, _SETTINGS.typed))
-            for score, each, row in sorted(found, key=lambda pair: -pair[0])[:most]
-        }
+                order = np.argsort(-scores, kind="stable")[:top_k]
+                meeting += [(float(scores[row]), each, row) for row in order.tolist()]
         joined = [
             JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
-            for score, each, row in sorted(pairs.values(), key=lambda pair: -pair[0])
+            for score, each, row in sorted(meeting, key=lambda pair: -pair[0])[:top_k]
         ]
         unit = UNIT if self.scorer.ranker is None else 1.0  # those of a trained ranker are logarithms
         for node, own in of_topic.items() if self._limits.varied else ():
@@ -427,7 +370,6 @@ class OfflineLinker:
             proposed[node] = [path(own[place], row) for place, row in chosen]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
-        tops += [sorted(paths, key=lambda path: -path.score)[: _SETTINGS.typed] for paths in of_type.values()]
         paths = dict.fromkeys(
             [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
         )
@@ -436,11 +378,6 @@ class OfflineLinker:
     @cached_property
     def _united(self) -> Int64:
         return unite_steps(twin_steps(self._edges, self._store.relations))
-
-
-def _meant_words(words: Sequence[str]) -> frozenset[str]:
-    """Return the content words of a name in the singular."""
-    return frozenset(singular(word) for word in words if word not in FUNCTION_WORDS)
 
 
 def _choose_varied(

@@ -61,8 +61,8 @@ class LiteralAnswerDetector:
         self._numbers = np.bincount(of, numbers, len(self._labels)) / size > 0.5
         self._dates = np.bincount(of, dates, len(self._labels)) / size > 0.5
 
-    def detect(self, parsed: ParsedQuestion, constraints: QueryConstraints) -> tuple[Bools, bool]:
-        """Return for each property whether its values may be the answer: (V,), and whether nothing else may."""
+    def detect(self, parsed: ParsedQuestion, constraints: QueryConstraints) -> Bools:
+        """Return for each property whether its values may be the answer: (V,)."""
         words = [
             word
             for word, masked in zip(parsed.words, parsed.masked, strict=True)
@@ -70,15 +70,12 @@ class LiteralAnswerDetector:
         ]
         focus = {parsed.words[place] for place in parsed.answer_type_span}
         if parsed.wh_word == "when" or _DATES & focus:
-            return self._dates.copy(), bool(self._dates.any())
+            return self._dates.copy()
         nouns = _asked_measure(parsed) or _named_measures(focus)
         if nouns:
-            allowed = self._numbers & (self._likeness(nouns) >= _SETTINGS.measured)
-            return allowed, bool(allowed.any())
+            return self._numbers & (self._likeness(nouns) >= _SETTINGS.measured)
         if constraints.count:
-            like = self._likeness(measured_by(constraints.counted))
-            measure = constraints.counted != "people" and constraints.counted in load_lexicon("order")["units"]
-            return self._numbers & (like >= _SETTINGS.named), measure
+            return self._numbers & (self._likeness(measured_by(constraints.counted)) >= _SETTINGS.named)
         allowed = np.zeros(len(self._labels), np.bool_)
         for word in words:
             allowed |= self._steps.label_similarity(word)[2 * self.first :: 2] >= _SETTINGS.named
@@ -87,7 +84,7 @@ class LiteralAnswerDetector:
             # The bare relation, as in «what it activates», takes nodes, and not their confidence.
             name = self._labels[place].rpartition(".")[2]
             allowed[place] = any(self._property_linker.likeness(word, name) >= _SETTINGS.named for word in words)
-        return allowed, False
+        return allowed
 
     def _likeness(self, nouns: Sequence[str]) -> Float64:
         """Return the largest similarity of each property's name to some nouns: (V,)."""

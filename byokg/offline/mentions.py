@@ -19,9 +19,8 @@ from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.label_similarity import LabelSimilarity, WordSettings
 from byokg.offline.rules import rule
 from byokg.offline.statistics import SampledStatistics, SchemaStatistics
-from byokg.text.aliases import hints, other_names, respellings, respelt_words, stands_within
+from byokg.text.aliases import hints, other_names, stands_within
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name
-from byokg.text.values import read_literal
 from byokg.types import EntityId, Mention
 
 
@@ -120,8 +119,6 @@ class MentionSpotter:
         exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
         named = {position for _, mention in exact for position in words.within(mention)}
         found = [*exact, *self._misspelt(words, content if exact and not plain else strange)]
-        if plain:
-            found += self._misspelt_capitals(words, plain)
         most = max((worth for worth, _ in found), default=0.0)
         lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
         found += [part for part in self._surnames(words, lone) if part[0] > most]
@@ -171,15 +168,12 @@ class MentionSpotter:
         names = self._entities.names
         longest = [names.longest_from(normalize_name(word)) for word in words.folded]
         found = []
-        dated = words.dated()
         for first, word in enumerate(words.folded):
             most = longest[first]
             if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
                 most = max(most, 1 + longest[first + 1])
             for last in range(first, min(len(longest), first + most)):
                 mention = words.mention(first, last)
-                if dated.issuperset(range(first, last + 1)):
-                    continue
                 if names.knows(mention.text) and not self._row_number(words, mention):
                     worth = self._worth(words, first, last, names.writes(mention.text))
                     if worth > 0:
@@ -206,32 +200,12 @@ class MentionSpotter:
         """Look up runs of words that are not named, but may be so otherwise: `the german chancellor`, `st paul`."""
         names = self._entities.names
         found = []
-        runs = dict.fromkeys([*words.hinting(), *self._respelt_runs(words)])
-        for first, last in runs:
+        for first, last in dict.fromkeys(words.hinting()):
             mention = words.mention(first, last)
-            others = () if mention in named else (*other_names(mention.text), *respellings(mention.text))
+            others = () if mention in named else other_names(mention.text)
             if any(map(names.knows, others)):
                 told = words.folded[first : last + 1]
                 found.append((sum(map(self._told, told[told[0] in _ARTICLES :])), mention))
-        return found
-
-    def _respelt_runs(self, words: _Words) -> list[tuple[int, int]]:
-        """Return first and last word of runs of two or more words that names may hold in another number or numeral."""
-        names = self._entities.names
-        known = [
-            [form for form in (word, *respelt_words(word)) if names.has_word(form)]
-            for word in map(normalize_name, words.folded)
-        ]
-        found = []
-        for first in range(len(known) - 1):
-            if not _tells(words.folded[first]):
-                continue
-            longest = max(map(names.longest_from, known[first]), default=0)
-            last = first + 1
-            while last < min(len(known), first + longest) and known[last]:
-                if _tells(words.folded[last]):
-                    found.append((first, last))
-                last += 1
         return found
 
     @rule("misspelt names", "who directed Haet", lambda self, words, around: [])
@@ -263,18 +237,6 @@ class MentionSpotter:
             return []
         worth = self._worth(words, *runs[at], match.name != match.name.casefold())
         return [(match.score * worth, mentions[at])]
-
-    def _misspelt_capitals(self, words: _Words, exact: Sequence[tuple[float, Mention]]) -> list[tuple[float, Mention]]:
-        """Compare runs of words with capitals that are in no mention as a whole, around their most telling word."""
-        held = [set(words.within(mention)) for _, mention in exact]
-        found = []
-        for first, last in words.capital_runs()[: self.settings.most]:
-            run = range(first, last + 1)
-            if not any(positions.issuperset(run) for positions in held):
-                found += self._closest(
-                    words, max(run, key=lambda at: self._importance(words.folded[at])), [(first, last)]
-                )
-        return found
 
     @rule("parts of names", "who voted for Romney", lambda self, words, around: [])
     def _surnames(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
@@ -353,34 +315,6 @@ class _Words:
         """Return the text from one word to another, both included."""
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
-
-    def dated(self) -> set[int]:
-        """Return the positions of words in dates of several words (`October 30, 2014`), of which none is a name."""
-        found: set[int] = set()
-        for first, last in ((at, at + more) for at in range(len(self.folded)) for more in (2, 1)):
-            if last < len(self.folded) and any(word.isdecimal() for word in self.folded[first : last + 1]):
-                read = read_literal(" ".join(self.folded[first : last + 1]))
-                if read is not None and read.kind == "date":
-                    found.update(range(first, last + 1))
-        return found
-
-    def capital_runs(self) -> list[tuple[int, int]]:
-        """Return first and last word of runs of two or more words with capitals and nothing but spaces between."""
-        found = []
-        first: int | None = None
-        for at in range(len(self._spans) + 1):
-            word = self._spans[at].group() if at < len(self._spans) else ""
-            capital = word[:1].isupper() or word.isdecimal()
-            between = (
-                self._text[self._spans[at - 1].end() : self._spans[at].start()] if 0 < at < len(self._spans) else ""
-            )
-            if first is not None and (not capital or between.strip(" -'’&")):
-                if at - first > 1:
-                    found.append((first, at - 1))
-                first = None
-            if first is None and capital and _tells(word.casefold()):
-                first = at
-        return found
 
     def hinting(self) -> list[tuple[int, int]]:
         """Return first and last word of the runs that may have another name."""

@@ -152,8 +152,6 @@ class ParsedQuestion:
     """The noun phrase that names the kind of answer (`which *languages*`), at most three words."""
     orders: tuple[tuple[int, ...], ...]
     """Body words from near the topic entity to far."""
-    phrase: tuple[int, ...]
-    """(W,) a number shared by neighbouring content words, with nothing but question words between; 0 elsewhere."""
     shares: bool = False
     """True for a shared property of two things (`the same`, `also`)."""
     links: int = 0
@@ -231,7 +229,6 @@ def parse_question(
         wh_word=asks,
         answer_type_span=tuple(focus),
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
-        phrase=_phrases(words, masked, content),
         shares=shares,
         links=max(2, links) if together and len(mentions) < 2 else links,
         roles=tied.ties,
@@ -467,18 +464,6 @@ def _orders(body: Sequence[int], topic: Sequence[int], count: int) -> tuple[tupl
 
     orders = [tuple(sorted(body, key=distance)), tuple(left + right), tuple(right + left)]
     return tuple(dict.fromkeys(orders))
-
-
-def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int]) -> tuple[int, ...]:
-    phrases = [0] * len(words)
-    number, previous = 0, None
-    for position in content:
-        between = range(previous + 1, position) if previous is not None else None
-        if between is None or any(masked[other] or words[other] not in QUESTION_WORDS for other in between):
-            number += 1
-        phrases[position] = number
-        previous = position
-    return tuple(phrases)
 
 
 def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:

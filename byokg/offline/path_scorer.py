@@ -24,7 +24,6 @@ import numpy.typing as npt
 from byokg.arrays import Float32, Int64
 from byokg.graph.paths import Growth
 from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
-from byokg.offline.answer_type import AnswerType
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.schema_linking import RelationSimilarity
 
@@ -97,7 +96,7 @@ class AlignmentSettings:
     """Cost of reading the question in another order than by distance from the topic entity."""
     against: float = 0.5
     """Worth of an explanation by a word of the opposite direction (`boss` for «reports to», towards the boss)."""
-    unmeant: float = 25.0
+    unmeant: float = 100.0
     """Loss of a path for each step whose relation is an unmentioned antonym of another (`contraindicated in`)."""
     words: int = 12
     """Content words that are aligned; further ones are left out."""
@@ -226,7 +225,6 @@ class QuestionScorer:
         self._shares, self._links = parsed.shares, parsed.links
         self._most_hops = parsed.most_hops
         self._orders = [order[: scorer.settings.words] for order in parsed.orders]
-        self._phrase = parsed.phrase
         self._content = sorted({*parsed.answer_type_span, *(position for order in self._orders for position in order)})
         self._row = {position: row for row, position in enumerate(self._content)}
         words = parsed.words
@@ -286,10 +284,6 @@ class QuestionScorer:
     def named(self, steps: Int64) -> npt.NDArray[np.bool_]:
         """Mask steps whose relation a content word of the question names: (P,)."""
         return np.asarray((self._relation[:, steps] >= self._scorer.settings.named).any(axis=0))
-
-    def leads_to_type(self, kind: AnswerType) -> npt.NDArray[np.bool_]:
-        """Mask steps into nodes of a type: (S,)."""
-        return self._steps.leads_to_type(kind)
 
     def extract_features(self, metapaths: Int64, choices: Float32 | None = None) -> PathFeatures:
         """Compute the features of P metapaths of equal length.
@@ -483,29 +477,24 @@ class QuestionScorer:
         """For every stretch of an order of n words, compute how well each hop explains it.
 
         Returns:
-            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two
-            phrases in there add up to: a hop and its range are named once each, so it explains one phrase for each, not
-            every mention.
+            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two words
+            in there add up to: a hop and its range are named once each, so it explains one word for each, not every
+            mention.
         """
         count, columns = len(order), relation.shape[1]
-        peak = np.zeros((count + 1, count + 1, columns), np.float32)
-        total = np.zeros((count + 1, count + 1, columns), np.float32)
+        peak, total = np.zeros((2, count + 1, count + 1, columns), np.float32)
         rows = [self._row[position] for position in order]
-        phrases = [self._phrase[position] for position in order]
-        support = np.maximum(relation[rows], kind[rows])
-        credits = np.stack((relation[rows], kind[rows], support)) * self._importance[rows, None]
+        importance = self._importance[rows, None]
+        either = np.maximum(relation[rows], kind[rows])
+        as_relation, as_kind, worth = relation[rows] * importance, kind[rows] * importance, either * importance
         for first in range(count):
-            named: list[Float32] = []  # for each phrase so far (3, C): as relation, as kind, as either
+            relations, kinds = np.zeros((2, columns), np.float32)  # the best of the words so far
             for last in range(first, count):
-                peak[first, last + 1] = np.maximum(peak[first, last], support[last])
-                if last > first and phrases[last] == phrases[last - 1]:
-                    named[-1] = named[-1] + credits[:, last]
-                else:
-                    named.append(credits[:, last])
-                best = named[-1][2]
-                for earlier in named[:-1]:
-                    best = np.maximum(best, np.maximum(earlier[0] + named[-1][1], earlier[1] + named[-1][0]))
+                peak[first, last + 1] = np.maximum(peak[first, last], either[last])
+                pair = np.maximum(relations + as_kind[last], kinds + as_relation[last])
+                best = np.maximum(worth[last], pair) if last > first else worth[last]
                 total[first, last + 1] = np.maximum(total[first, last], best)
+                relations, kinds = np.maximum(relations, as_relation[last]), np.maximum(kinds, as_kind[last])
         return peak, total
 
 

@@ -93,7 +93,7 @@ def offline_pipeline(
     literals = LiteralAnswerDetector(store, scorer.steps, properties) if isinstance(store, PropertyView) else None
     answer_types = AnswerTypePredictor(statistics, properties.likeness)
     limits = GrowthLimits(max_hops, beam, top_k)
-    linker = OfflineLinker(store, entities, spotter, scorer, limits, literals, answer_types)
+    linker = OfflineLinker(store, entities, spotter, scorer, limits, literals)
     shared = parts.replace(store, ContextWriter(store))
     stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
     unit = SCORED if scorer.ranker is None else 1.0  # those of a trained ranker are log-odds

@@ -62,12 +62,12 @@ class RankingSettings:
     """Best other candidates that a margin compares with."""
     rivals: float = 0.01
     """Least share of others."""
-    without_path: float = 50.0
-    """Score of a computed result without a path."""
     named: int = 30
     """Nodes whose names are compared with the question."""
     name: float = 0.05
     """Votes of a name equal to the question's words."""
+    without_path: float = 50.0
+    """Score of a computed result without a path."""
 
 
 _SETTINGS = RankingSettings()
@@ -86,8 +86,6 @@ class CandidateFeatures:
     """Log-odds of its path by the path scorer."""
     margin: float = 0.0
     """By how much it beats the mean of the best nine others."""
-    joined: float = 0.0
-    """1 for common ends of paths from several mentions."""
     typed: float = 0.0
     """1 for nodes of the answer type, -1 for others; less for a type that only resembles the noun."""
     who_where: float = 0.0
@@ -108,13 +106,11 @@ class CandidateFeatures:
     Equal for all candidates: the links are too unsure to decide between them."""
     too_many_hops: float = 0.0
     """1 if its path has more hops than the question has links and words that may be links."""
-    name_ambiguity: float = 0.0
-    """How much the node that it starts from looks like several things under one name."""
 
 
 AGAINST = frozenset(
-    "unused_schema_words unexecuted_constraint linking_uncertainty intermediate_type_match too_few_hops too_many_hops "
-    "name_ambiguity".split()
+    "unused_schema_words unexecuted_constraint linking_uncertainty intermediate_type_match too_few_hops "
+    "too_many_hops".split()
 )
 """Features that count against a candidate; all others count for it."""
 
@@ -194,10 +190,10 @@ class AnswerRanker:
         self.weights = weights
         self._store = store
         self._steps = scorer.steps
-        self._embedder = embedder
         self._types = types
-        self._unit = unit
+        self._embedder = embedder
         self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
+        self._unit = unit
 
     def rank(self, context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates with their features and odds, best first, with the nodes of each narrowed.
@@ -214,9 +210,7 @@ class AnswerRanker:
         words = self._explain(context, found)
         ranked = []
         for at, one in enumerate(found):
-            features = CandidateFeatures(
-                score=scores[at], joined=float(len(one.paths) > 1), **compared[at], **types[at], **words[at]
-            )
+            features = CandidateFeatures(score=scores[at], **compared[at], **types[at], **words[at])
             ranked.append(replace(one, features=features, odds=self.weights.odds(features)))
         ranked.sort(key=lambda one: -one.odds)
         ranked[0] = self._completed(ranked[: _SETTINGS.compared])
@@ -291,14 +285,12 @@ class AnswerRanker:
         certain: dict[EntityId, float] = {}
         for entity in first.linked.entities:
             certain[entity.id] = min(entity.score, certain.get(entity.id, 1.0))
-        ambiguity = lru_cache(None)(self._steps.statistics.name_ambiguity)
         lengths = [max((of.hops(walk) for walk in own if walk), default=0) for own in walks]
         too_few = float(lengths[0] > 0 and max(0, parsed.links - lengths[0]) % 2)
         found = []
         for one, own, hops in zip(candidates, walks, lengths, strict=True):
             steps, lasts = [step for walk in own for step in walk], [walk[-1] for walk in own if walk]
             best = np.maximum(means[:, steps].max(axis=1, initial=0.0), ends[:, lasts].max(axis=1, initial=0.0))
-            sources = tuple(dict.fromkeys(path.source for path in one.paths))
             passed = float(midway[lasts].max(initial=0.0)) - float(reach[lasts].max(initial=0.0))
             found.append(
                 {
@@ -306,8 +298,7 @@ class AnswerRanker:
                     "intermediate_type_match": max(0.0, passed) if typed and lasts else 0.0,
                     "too_few_hops": too_few,
                     "too_many_hops": float(hops > parsed.most_hops),
-                    "name_ambiguity": ambiguity(sources),
-                    "linking_uncertainty": 1 - min((certain.get(id, 1.0) for id in sources), default=1.0),
+                    "linking_uncertainty": 1 - min((certain.get(path.source, 1.0) for path in one.paths), default=1.0),
                     "unexecuted_constraint": float(unexecuted),
                 }
             )

@@ -22,8 +22,14 @@ from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
-from byokg.offline.answer_type import AnswerType
-from byokg.offline.label_similarity import LabelSimilarity, WordSettings, agent_noun_verbs, content_words, number_words
+from byokg.offline.label_similarity import (
+    LabelSimilarity,
+    WordSettings,
+    agent_noun_verbs,
+    content_words,
+    leading_verb,
+    number_words,
+)
 from byokg.offline.parse import Role
 from byokg.offline.statistics import Pairs, SampledStatistics, SchemaStatistics
 from byokg.text.names import is_identifier, singular, split_words
@@ -52,8 +58,6 @@ class SimilaritySettings(WordSettings):
     """Types reached by more than this share of steps are uninformative (`topic`); typed nodes are exempt."""
     enough: float = 0.35
     """Share of a step's ends from which a kind counts fully."""
-    leads_to_type: float = 0.5
-    """Share of the ends of a step that are of a type, relative to `enough`, from which it leads to that type."""
     either_way: float = 0.1
     """Share of a relation's tails that have it, too, from which it may be meant either way."""
 
@@ -148,17 +152,6 @@ class RelationSimilarity:
         """
         return self._compared(word)[1]
 
-    def leads_to_type(self, kind: AnswerType) -> npt.NDArray[np.bool_]:
-        """Mask steps into nodes of a type, as far as a sample of their ends reveals it: (S,)."""
-        told = np.zeros(self.count, np.bool_)
-        if kind.types:
-            own = [self._types[name] for name in sorted(kind.types & self._types.keys())]
-            told = np.asarray(np.isin(self._step_kinds, own).any(axis=1), np.bool_)
-        elif kind and self._heads is not None:
-            told = self._does(np.array(sorted(kind.heads), np.int64)) >= self.settings.leads_to_type
-            told[[2 * number for number in kind.tails] + [2 * number + 1 for number in kind.heads]] = True
-        return told
-
     def instance_similarity(self, word: str) -> Float32:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
         return self._compared(word)[2]
@@ -209,7 +202,7 @@ class RelationSimilarity:
         meanings = store.meanings if isinstance(store, PropertyView) else {}
         labels = [meanings.get(number, label) for number, label in enumerate(relations)]
         self.relations = LabelSimilarity(labels, self._embedder, self._vector, self.settings)
-        self._doing = np.array(self.statistics.verbs(self.relations.words), object)
+        self._doing = np.array([leading_verb(own) for _, own in self.relations.words], object)
         inverses = self.statistics.inverses()
         self._symmetric = np.array([label in inverses.get(label, ()) for label in relations], np.bool_)
 

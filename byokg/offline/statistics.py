@@ -8,24 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.arrays import Float64, Int64
+from byokg.arrays import Int64
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
-from byokg.graph.traversal import steps_at_ends
-from byokg.index.embedders import exact
-from byokg.offline.label_similarity import leading_verb, subject_verbs
-from byokg.types import EntityId
-
-Labels = Sequence[tuple[Sequence[str], Sequence[str]]]
-"""Words of each relation's namespace, and of its own name."""
 
 Pairs = tuple[Int64, Int64]
 """Parallel arrays: a place in an array of nodes, and a relation; each pair once, ascending."""
@@ -74,10 +66,6 @@ class SchemaStatistics:
         """Return for each label the relations that store the same facts the other way; empty if unknown."""
         return {}
 
-    def verbs(self, labels: Labels) -> Sequence[str]:
-        """Return the verb of each relation's heads, here of its label; empty for a relation without one."""
-        return [leading_verb(own) for _, own in labels]
-
     def ends(self) -> StepEnds:
         """Return the ends known before a walk."""
         return _NO_ENDS
@@ -114,18 +102,6 @@ class SchemaStatistics:
         """Return the number of steps, here of those with ends."""
         return len(np.unique(steps))
 
-    def name_ambiguity(self, ids: Sequence[EntityId]) -> float:
-        """Return the ambiguity of nodes that may stand for several things of one name: in [0, 1], the largest."""
-        return 0.0
-
-    def drop_duplicates(self, growth: Growth) -> Growth:
-        """Return metapaths without those that end against a symmetric relation, as far as a server reveals it.
-
-        There the step against it has no ends but those of the step along it from the same nodes; at least several,
-        since a few may be chance (see `graph.inverses`, which reads edges everywhere in a graph in files).
-        """
-        return growth.taken(drop_symmetric_duplicates(growth))
-
 
 class SampledStatistics(SchemaStatistics):
     """Statistics of a graph in files: all relations, and a sample of their ends.
@@ -133,19 +109,15 @@ class SampledStatistics(SchemaStatistics):
     Args:
         store: the graph.
         sample: sampled edges of each relation.
-        usual: factor on the share of nodes with a single end of a step: only nearly all are informative.
-        single: least weight of the single-ended steps of a node together.
     """
 
     grows = False
 
-    def __init__(self, store: GraphStore, sample: int = 48, usual: int = 16, single: float = 0.5) -> None:
+    def __init__(self, store: GraphStore, sample: int = 48) -> None:
         super().__init__(store)
         self._relations: Sequence[str] = store.relations
         self._plain = store.store if isinstance(store, PropertyView) else store
         self._sample = sample
-        self._usual = usual
-        self._least = single
 
     @property
     def relations(self) -> Sequence[str]:
@@ -158,10 +130,6 @@ class SampledStatistics(SchemaStatistics):
     def inverses(self) -> Mapping[str, frozenset[str]]:
         """Return for each label the relations that store the same facts the other way."""
         return inverse_relations(self._plain)
-
-    def verbs(self, labels: Labels) -> Sequence[str]:
-        """Return the verb of each relation's heads, as far as sampled heads agree."""
-        return subject_verbs(self.store, labels)
 
     def ends(self) -> StepEnds:
         """Sample the ends of each step."""
@@ -192,75 +160,6 @@ class SampledStatistics(SchemaStatistics):
     def step_count(self, steps: Int64) -> int:
         """Return the number of all steps."""
         return 2 * len(self.relations)
-
-    def name_ambiguity(self, ids: Sequence[EntityId]) -> float:
-        """Return the ambiguity of nodes that may stand for several things of one name: in [0, 1], the largest.
-
-        A film has one year; one with two may be two films. So it is the share, among the steps out of a node with a
-        single end for nearly every other node, of those with several ends.
-        """
-        if not ids:
-            return 0.0
-        counts = self.store.relation_counts(self.store.numbers(ids))
-        step = 2 * counts.relation.astype(np.int64) + counts.inverse
-        weight = self._single[step]
-        several = np.bincount(counts.origin, weight * (counts.count > 1), len(ids))
-        whole = np.bincount(counts.origin, weight, len(ids))
-        return round(float((several / np.maximum(self._least, whole)).max()), 6)
-
-    @cached_property
-    def _single(self) -> Float64:
-        """(S,) certainty that each step has a single end: its share in a sample, scaled by `usual`.
-
-        A sample of edges has a node the oftener, the more edges it has, and so each counts the less.
-        """
-        batch, many = self.store.sample_edges(self._sample), 2 * len(self.relations)
-        ends, place = np.unique(np.concatenate((batch.head, batch.tail)).astype(np.int64), return_inverse=True)
-        step = np.concatenate(steps_at_ends(batch))
-        # Values of properties are counted by node.
-        pairs = distinct((place * many + step)[step < 2 * len(self._plain.relations)])
-        counts = self.store.relation_counts(ends)
-        found = counts.origin.astype(np.int64) * many + 2 * counts.relation.astype(np.int64) + counts.inverse
-        order = np.argsort(found)
-        edges = counts.count[order][np.searchsorted(found[order], pairs)]
-        step = pairs % many
-        nodes = np.bincount(step, minlength=many)
-        single = np.bincount(step, edges == 1, many)
-        share = single / np.maximum(1e-9, np.bincount(step, 1 / edges, many))
-        likely = share * nodes / (nodes + 1)
-        return exact(np.multiply.reduce([likely] * self._usual))  # a power differs from CPU to CPU
-
-    def drop_duplicates(self, growth: Growth) -> Growth:
-        """Return metapaths without those that end against a symmetric relation."""
-        if not len(self._symmetric):
-            return growth
-        return growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._symmetric)))
-
-    @cached_property
-    def _symmetric(self) -> Int64:
-        """Steps against symmetric relations, whose ends are those of the steps along them."""
-        turned, labels = self.inverses(), list(self.relations)
-        return 2 * np.array([labels.index(label) for label in sorted(turned) if label in turned[label]], np.int64) + 1
-
-
-def drop_symmetric_duplicates(growth: Growth, fewest: int = 4) -> Int64:
-    """Return the metapaths that do not end against a symmetric relation, by the ends of both its steps.
-
-    Args:
-        growth: the metapaths.
-        fewest: common ends of a step and its inverse from which they may be the same.
-    """
-    steps = growth.steps[:, -1]
-    keys = growth.parents * (int(steps.max(initial=0)) + 2) + steps
-    order = np.argsort(keys)
-    against = np.flatnonzero((steps & 1 == 1) & np.isin(keys - 1, keys) & (np.diff(growth.bounds) >= fewest))
-    along = order[np.searchsorted(keys[order], keys[against] - 1)]
-    twice = [
-        row
-        for row, other in zip(against.tolist(), along.tolist(), strict=True)
-        if np.isin(growth.reached(row), growth.reached(other)).all()
-    ]
-    return np.setdiff1d(np.arange(len(growth)), twice)
 
 
 def _distinct_pairs(owner: npt.NDArray[np.integer], relation: npt.NDArray[np.integer]) -> Pairs:

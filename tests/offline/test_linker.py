@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.paths import Growth, follow
+from byokg.graph.paths import follow
 from byokg.linking.entities import EntityLinker
-from byokg.offline.linker import GrowthLimits, OfflineLinker, _Topic
+from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SampledStatistics, SchemaStatistics, drop_symmetric_duplicates
+from byokg.offline.statistics import SampledStatistics, SchemaStatistics
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
@@ -50,17 +49,6 @@ class TestWhatIsProposed:
         for text in ("who directed Alien", "when did the films directed by Ridley Scott come out"):
             assert propose(walked, text).paths[0].relations == propose(film_linker, text).paths[0].relations
             assert propose(walked, text) == propose(linker(films(), walked=True), text)
-
-    def test_a_mention_that_names_a_relation_of_another_entity_counts_among_the_words_of_the_question(self) -> None:
-        graph = ColumnarGraph.from_triples(
-            [("Brazil", "form_of_government", "Republic"), ("Brazil", "lake", "Titicaca"), ("Lima", "lake", "Titicaca")]
-        )
-        named = [Mention("form of government", 12, 30), Mention("Brazil", 34, 40)]
-        topics = [
-            _Topic(int(graph.numbers([EntityId(id)])[0]), EntityId(id), at) for at, id in ((0, "Lima"), (1, "Brazil"))
-        ]
-        assert linker(graph)._names_alone(named, topics) == named[1:]
-        assert linker(graph)._names_alone(named, topics[:1]) == named
 
     def test_mentions_are_given_where_they_stand(self, film_linker: OfflineLinker) -> None:
         assert propose(film_linker, "who directed Alien").mentions == (Mention("Alien", 13, 18),)
@@ -196,15 +184,3 @@ class TestConsidered:
 def test_settings_out_of_range_are_named(setting: str, value: int) -> None:
     with pytest.raises(ConfigError, match=f"{setting}={value}"):
         linker(films(), False, **{setting: value})
-
-
-def test_a_relation_stated_both_ways_is_walked_once_on_a_server() -> None:
-    # metapaths out of one node: along relation 3 to 1 … 6, against it to 1 … 4; along 5 to 7, 8, against it to 7;
-    # along 7 to 1 … 4, against it to 1, 2, 3, 9; against 8 alone to 1 … 4
-    ends = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4], [7, 8], [7], [1, 2, 3, 4], [1, 2, 3, 9], [1, 2, 3, 4]]
-    steps = np.array([6, 7, 10, 11, 14, 15, 17])[:, None]
-    bounds = np.append(0, np.cumsum([len(some) for some in ends]))
-    growth = Growth(steps, bounds, np.concatenate(ends), np.zeros(7, np.int64))
-    assert drop_symmetric_duplicates(growth).tolist() == [0, 2, 3, 4, 5, 6]
-    apart = Growth(steps, bounds, growth.ends, np.arange(7))  # out of different nodes, nothing is said twice
-    assert drop_symmetric_duplicates(apart).tolist() == list(range(7))

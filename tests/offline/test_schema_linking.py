@@ -16,7 +16,7 @@ from byokg.graph.paths import grow, start
 from byokg.offline.parse import Role
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.statistics import SchemaStatistics
-from byokg.types import INVERSE, EntityId
+from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 FILM_STEPS = RelationSimilarity(films(), EMBEDDER)
@@ -207,20 +207,6 @@ def test_a_relation_is_called_by_its_words_by_those_for_the_same_and_by_those_fo
     assert [steps.has_relation(word) for word in ("parent", "father", "child", "grandparent", "film")] == [
         *(True, True, True, False, False)
     ]
-
-
-def test_a_node_with_several_of_what_others_have_one_of_looks_like_namesakes() -> None:
-    # Forty films of one year each and two actors; of Carrie there are two years.
-    films = [(f"film {n}", "year", str(1900 + n)) for n in range(40)]
-    cast = [(f"film {n}", "actor", f"{actor} {n}") for n in range(40) for actor in ("Ann", "Bob")]
-    carrie = [("Carrie", "year", "1976"), ("Carrie", "year", "2013"), ("Carrie", "actor", "Sissy")]
-    steps = RelationSimilarity(ColumnarGraph.from_triples([*films, *cast, *carrie]), EMBEDDER)
-    assert steps.statistics.name_ambiguity([EntityId("film 1")]) == 0
-    assert steps.statistics.name_ambiguity([EntityId("Carrie")]) > 0.5
-    assert steps.statistics.name_ambiguity([EntityId("film 1"), EntityId("Carrie")]) == steps.statistics.name_ambiguity(
-        [EntityId("Carrie")]
-    )
-    assert steps.statistics.name_ambiguity([]) == 0
 
 
 class TestAgainst:
