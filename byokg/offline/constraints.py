@@ -114,12 +114,8 @@ class Outcome:
     """Whether that had been cut; then a count is the least there are."""
 
 
-LISTED = 10
-"""Names written out in the description of an operation."""
-
-
-def listing(names: Sequence[str], count: int | None = None) -> str:
+def listing(names: Sequence[str], count: int | None = None, listed: int = 10) -> str:
     """Write names side by side, and how many are left out, of as many as there are in all."""
-    shown = names[:LISTED]
+    shown = names[:listed]
     more = (len(names) if count is None else count) - len(shown)
     return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

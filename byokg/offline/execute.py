@@ -19,7 +19,6 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.constraints import (
-    LISTED,
     Outcome,
     QueryConstraints,
     Superlative,
@@ -41,6 +40,8 @@ from byokg.types import INVERSE, EntityId, PathEvidence, Properties
 class ExecutionSettings:
     """Thresholds and limits of executed constraints."""
 
+    listed: int = 10
+    """Names written out in the description of an operation."""
     counted: int = 1_000_000
     """Ends of one path that are counted; more give a lower bound."""
     step: float = 0.5
@@ -273,7 +274,7 @@ class ConstraintExecutor(_TimeExecutor):
         )
         if not filtered or (constraints.order is not None and not self._ordered(state, constraints.order)):
             return None
-        names, cut = self._named(state.ends[:LISTED]), any(path.truncated for path in candidate.paths)
+        names, cut = self._named(state.ends[: _SETTINGS.listed]), any(path.truncated for path in candidate.paths)
         if constraints.count:
             if strict and not state.ends:
                 return None
