@@ -10,6 +10,8 @@ them. Exit status: 3 while replies are pending, 0 when none is, 1 if a question 
 are never in DIR. Shards divide the questions, so several people can record at the same time, each in a folder; with
 five shards (one a pipeline), nobody meets a question in two pipelines.
 
+Replies of the shipped recording whose prompts are unchanged are kept; with `--anew` all are recorded.
+
 `--merge` writes byokg/data/replies/atlas.jsonl.xz from complete folders; without all replies it fails and writes
 nothing. `--draw` writes the ids of the questions, chosen by type and a hash of the seed alone. Tokens are estimated, at
 four bytes a token.
@@ -25,6 +27,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +43,7 @@ from byokg.evaluation.datasets.folder import atlas
 from byokg.evaluation.records import read_predictions, reply_keys
 from byokg.files import json_line, write_file
 from byokg.llm.messages import Message, Reply, Usage, estimated_tokens, read_call
-from byokg.llm.reply_files import export_replies
+from byokg.llm.reply_files import export_replies, import_replies
 from byokg.llm.reply_store import RecordedReplies
 
 SEED = 42
@@ -127,34 +130,39 @@ def requests_of(replies: Path, runs: Path, shard: str = "1/1") -> Iterator[dict[
             sys.exit(f"pipeline={pipeline}, question {each.id}: {each.error.message if each.error else each.status}")
 
 
-def record(folder: Path, shard: str) -> int:
-    """Make one pass; return the number of pending replies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    recording = Recording(folder)
+@contextmanager
+def collected(folders: Sequence[Path], earlier: Path | None) -> Iterator[tuple[Path, int]]:
+    """Yield a store of the replies in folders, over those of an earlier recording, and the number of the former."""
     with tempfile.TemporaryDirectory() as place:
         replies = Path(place) / "replies.sqlite"
         with RecordedReplies(replies) as store:
-            answered = recording.answered(store)
-        requests = {each["key"]: each for each in requests_of(replies, Path(place), shard)}
+            if earlier is not None and earlier.is_file():
+                import_replies(store, earlier)
+            answered = sum(Recording(folder).answered(store) for folder in folders)
+        yield replies, answered
+
+
+def record(folder: Path, shard: str, earlier: Path | None = None) -> int:
+    """Make one pass; return the number of pending replies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with collected([folder], earlier) as (replies, answered):
+        requests = {each["key"]: each for each in requests_of(replies, replies.parent, shard)}
     pending = len(requests)
-    recording.update(requests)
+    Recording(folder).update(requests)
     print(f"{answered} replies taken in, {pending} prompts pending in {folder}")
     return pending
 
 
-def merge(folders: Sequence[Path], out: Path) -> None:
-    """Write the recording from complete folders of all shards."""
-    with tempfile.TemporaryDirectory() as place:
-        replies, exported = Path(place) / "replies.sqlite", Path(place) / "replies.jsonl"
-        with RecordedReplies(replies) as store:
-            for folder in folders:
-                Recording(folder).answered(store)
-        pending = list(requests_of(replies, Path(place)))
+def merge(folders: Sequence[Path], out: Path, earlier: Path | None = None) -> None:
+    """Write the recording from complete folders of all shards, and an earlier recording."""
+    with collected(folders, earlier) as (replies, _):
+        pending = list(requests_of(replies, replies.parent))
         if pending:
             sys.exit(
                 f"{len(pending)} replies are missing (first: question {pending[0]['question']}); record all shards"
             )
-        keys = set().union(*(reply_keys(Path(place) / pipeline) for pipeline in PIPELINES))
+        exported = replies.parent / "replies.jsonl"
+        keys = set().union(*(reply_keys(replies.parent / pipeline) for pipeline in PIPELINES))
         with RecordedReplies(replies, "replay") as store:
             count = export_replies(store, exported, keys)
         packed = lzma.compress(exported.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
@@ -193,13 +201,15 @@ def main() -> None:
     parser.add_argument("--merge", type=Path, nargs="+", metavar="DIR", help="write the recording from these folders")
     parser.add_argument("--out", type=Path, default=RECORDING, help="of --merge")
     parser.add_argument("--draw", action="store_true", help="write the ids of the questions")
+    parser.add_argument("--anew", action="store_true", help="keep nothing of the shipped recording")
     given = parser.parse_args()
+    earlier = None if given.anew else RECORDING
     if given.draw:
         write_file(QUESTIONS, [f"{id}\n".encode() for id in draw()])
     elif given.merge:
-        merge(given.merge, given.out)
+        merge(given.merge, given.out, earlier)
     elif given.folder:
-        sys.exit(3 if record(given.folder, given.shard) else 0)
+        sys.exit(3 if record(given.folder, given.shard, earlier) else 0)
     else:
         parser.error("give --folder DIR, --merge DIR …, or --draw")
 
