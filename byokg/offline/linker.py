@@ -11,7 +11,7 @@ from itertools import combinations, islice
 import numpy as np
 import numpy.typing as npt
 
-from byokg.arrays import Float32, Int64
+from byokg.arrays import Float32, Int64, Integers
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.inverses import twin_steps, unite_steps
 from byokg.graph.paths import Growth, grow, labels, start
@@ -416,7 +416,7 @@ def _choose_varied(
     first: Counter[int] = Counter()
     chosen: list[tuple[int, ...]] = []
     spare: list[tuple[int, ...]] = []
-    reached: dict[int, list[Int64]] = defaultdict(list)
+    reached: dict[int, list[Integers]] = defaultdict(list)
     for meant in ahead:
         if len(chosen) == top_k:
             break
@@ -435,7 +435,7 @@ def _choose_varied(
     return [one for place, one in enumerate(rows) if place < _SETTINGS.least or fits[place] >= least]
 
 
-def _leads_nowhere_else(ends: Int64, others: Int64) -> bool:
+def _leads_nowhere_else(ends: Integers, others: Integers) -> bool:
     """True if nearly all of some nodes, ascending, are among others that are not many more."""
     if 2 * len(ends) < len(others):
         return False
