@@ -37,8 +37,8 @@ from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.linking.parts import Parts
+from byokg.offline.lexicon import all_rules, check_names, leave_out
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.rules import all_rules, check_names, leave_out
 from byokg.pipelines.loop import Loop
 
 LITTLE_MEAN, LITTLE_SET = 0.2, 1.0

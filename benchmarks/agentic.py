@@ -42,8 +42,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.parts import Parts
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts, RelationMatcher
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.context import ContextWriter

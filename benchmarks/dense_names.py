@@ -32,9 +32,8 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.rows import Row, show
-from byokg.index.dense import DenseNames
+from byokg.index.dense import TEXTS_AT_ONCE, CachedEmbedder, DenseNames
 from byokg.index.embedders import SHIPPED, StaticEmbedder, Vectors
-from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.text.names import is_identifier
 
 Result = TypeVar("Result")

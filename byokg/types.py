@@ -590,7 +590,7 @@ class Answer(Tabular):
     note: str = ""
     """Missing support of an unsure answer, or the reason for none; empty otherwise."""
     rules: tuple[str, ...] = field(default=(), compare=False)
-    """Hand-made rules of the offline pipeline that fired (`byokg.offline.rules`), in alphabetical order."""
+    """Hand-made rules of the offline pipeline that fired (`byokg.offline.lexicon`), in alphabetical order."""
     columns: tuple[str, ...] = ()
     """Names of the columns of `rows`."""
     rows: tuple[AnswerRow, ...] = ()

@@ -36,7 +36,7 @@ from byokg.cli.components import (
 from byokg.cli.config import RunOptions, descriptions, read_settings
 from byokg.cli.main import COMMANDS, app, load
 from byokg.files import write_file
-from byokg.offline.rules import all_rules
+from byokg.offline.lexicon import all_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]

@@ -31,8 +31,8 @@ from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
 from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.index.dense import CachedEmbedder
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
-from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.parts import Parts
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import PLACE, Weights

@@ -33,8 +33,7 @@ import pyarrow.compute as pc
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.index.values import IndexedProperty
-from byokg.text.labels import split_label
-from byokg.text.names import split_words
+from byokg.text.names import split_label, split_words
 from byokg.types import EntityId, Value
 
 NAME = "name"

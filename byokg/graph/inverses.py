@@ -24,8 +24,7 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.graph.sorted_ids import distinct, match_rows
 from byokg.graph.store import EdgeBatch, GraphStore, RelationCounts
-from byokg.text.labels import normalize_label
-from byokg.text.names import FUNCTION_WORDS
+from byokg.text.names import FUNCTION_WORDS, normalize_label
 from byokg.types import INVERSE
 
 if TYPE_CHECKING:

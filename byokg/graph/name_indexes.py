@@ -39,8 +39,7 @@ from byokg.index.embedders import Embedder, Vectors, exact, folder_name, unit_ro
 from byokg.index.names import NameIndex, NameMatch, NameSearch, unqualified
 from byokg.index.vectors import Layout
 from byokg.index.vocabulary import Texts
-from byokg.text.labels import split_label
-from byokg.text.names import encodable, is_identifier
+from byokg.text.names import encodable, is_identifier, split_label
 from byokg.types import EntityId, Node, Value
 
 _LOG = logging.getLogger(__name__)

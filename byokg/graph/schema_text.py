@@ -49,8 +49,7 @@ from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import Caps, expand
 from byokg.index.embedders import Embedder, compare_rows, exact
-from byokg.text.labels import normalize_label
-from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
+from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, normalize_label, on_one_line
 from byokg.types import EntityId, Node, Value
 
 if TYPE_CHECKING:

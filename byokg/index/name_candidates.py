@@ -30,8 +30,7 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.index.name_table import MASK, NameArrays, NameTable, members, word_hashes
 from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
-from byokg.text.aliases import TITLES
-from byokg.text.names import ARTICLES
+from byokg.text.names import ARTICLES, TITLES
 
 SET, PART, FAR_PART = 0.95, 0.9, 0.6
 """What WRatio takes off for words as sets, for parts, and for parts of names more than eight times as long."""

@@ -32,8 +32,16 @@ from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, FAR_PART, PART, SET, USUAL, VERY_FAR, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
 from byokg.index.vocabulary import Texts, Vocabulary, WordArrays
-from byokg.text.aliases import untitled
-from byokg.text.names import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name, singular
+from byokg.text.names import (
+    ARTICLES,
+    encodable,
+    fold,
+    fold_words,
+    leads_with_article,
+    normalize_name,
+    singular,
+    untitled,
+)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from byokg.errors import GraphCorrupt, at_least
 from byokg.files import find_changed, list_files, write_json
 from byokg.index.name_candidates import USUAL, WIDE
 from byokg.index.names import LONGEST, META, NameIndex, read_index_meta
-from byokg.text.aliases import untitled
-from byokg.text.names import fold_words, singular
+from byokg.text.names import fold_words, singular, untitled
 from byokg.text.values import canonical_forms, is_wordless
 from byokg.types import Value
 

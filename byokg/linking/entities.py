@@ -21,10 +21,19 @@ from byokg.graph.name_indexes import has_vector_index, name_index, open_dense_lo
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
-from byokg.text.aliases import full_names, other_names, respellings, untitled
-from byokg.text.labels import label_words, relation_text
 from byokg.text.languages import foreign_names
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, normalize_name, split_words
+from byokg.text.names import (
+    FUNCTION_WORDS,
+    QUESTION_WORDS,
+    full_names,
+    label_words,
+    normalize_name,
+    other_names,
+    relation_text,
+    respellings,
+    split_words,
+    untitled,
+)
 from byokg.text.values import is_wordless, read_literal
 from byokg.types import (
     Artifacts,

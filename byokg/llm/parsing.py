@@ -40,8 +40,7 @@ from byokg.llm.reply_lines import (
     untypeset,
 )
 from byokg.llm.shown_names import Hiding, ShownNames
-from byokg.text.labels import normalize_label
-from byokg.text.names import normalize_name
+from byokg.text.names import normalize_label, normalize_name
 from byokg.types import INVERSE, Metapath
 
 QUERY_FENCES: Mapping[str, tuple[str, ...]] = {

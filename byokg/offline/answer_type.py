@@ -14,16 +14,12 @@ import numpy as np
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.offline.label_similarity import agent_noun_verbs, content_words, label_names_head, leading_verb
-from byokg.offline.lexicon import load_lexicon
+from byokg.offline.lexicon import cached, load_lexicon, rule
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
-from byokg.offline.property_linking import measure
-from byokg.offline.rules import cached, rule
-from byokg.offline.statistics import SchemaStatistics
+from byokg.offline.schema_linking import SchemaStatistics, measure
 from byokg.offline.walks import walk_table
 from byokg.text.dates import read_date
-from byokg.text.labels import label_words, split_label
-from byokg.text.names import related, singular, split_words
-from byokg.text.synonyms import UNRELATED, synonyms
+from byokg.text.names import UNRELATED, label_words, related, singular, split_label, split_words, synonyms
 from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
 
 

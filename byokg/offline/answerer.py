@@ -9,9 +9,9 @@ from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
 from byokg.offline.aggregation import grouping
 from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
+from byokg.offline.lexicon import rule
 from byokg.offline.parse_constraints import expected_literal
 from byokg.offline.ranking import AnswerRanker, Candidate
-from byokg.offline.rules import rule
 from byokg.text.names import is_identifier
 from byokg.types import (
     AnswerItem,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from byokg.offline.answerer import ExtractiveAnswerer
+from byokg.offline.lexicon import rule
 from byokg.offline.parse_constraints import expected_literal, parse_constraints
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
 from byokg.offline.ranking import AnswerRanker, Candidate
-from byokg.offline.rules import rule
 from byokg.pipelines.confidence import ConfidenceEstimate
 from byokg.types import AnswerItem, ComputedEvidence, Context, PathEvidence, Question, Step
 

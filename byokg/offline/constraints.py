@@ -1,12 +1,23 @@
-"""Constraints and aggregation of a question, as records filled by `parse_constraints`, and results of `execute`."""
+"""Constraints and aggregation of a question, as records filled by `parse_constraints`, and results of `execute`.
+
+Periods of edges and nodes are compared with temporal constraints, and neighbours in time are found.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
-from byokg.types import EntityId, Value
+import numpy as np
+
+from byokg.graph.store import Direction, GraphStore
+from byokg.offline.lexicon import load_lexicon
+from byokg.offline.schema_linking import PropertyLinker
+from byokg.text.dates import Day, Period, read_date
+from byokg.text.names import split_label, split_words
+from byokg.types import EntityId, Properties, Value
 
 PeriodPart = Literal["any", "begin", "end"]
 """Which end of a period is meant: any time in it, its beginning, its end."""
@@ -119,3 +130,140 @@ def listing(names: Sequence[str], count: int | None = None, listed: int = 10) ->
     shown = names[:listed]
     more = (len(names) if count is None else count) - len(shown)
     return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])
+
+
+_EVER: Day = (1 << 20, 12, 31)
+_NEVER: Day = (-(1 << 20), 1, 1)
+
+
+def period(properties: Properties) -> Period | None:
+    """Return the validity period of an edge or a node, from its properties; None without one."""
+    found: dict[str, Period] = {}
+    for key, value in properties.items():
+        role = _role(key)
+        if role and (date := read_date(value)) is not None:
+            found.setdefault(role, date)
+    begin, end, point = found.get("begin_keys"), found.get("end_keys"), found.get("point_keys")
+    if begin is None and point is not None:
+        return point
+    if begin is None and end is None:
+        return None
+    return Period(begin.begin if begin else None, end.end if end else None)
+
+
+@lru_cache(1 << 10)
+def _role(key: str) -> str:
+    """Return the list of the lexicon that names a property's role in a period; empty if there is none."""
+    names, words = load_lexicon("time"), split_words(split_label(key.rpartition(":")[2]))
+    roles = ("begin_keys", "end_keys", "point_keys")
+    return next((role for role in roles if not set(names[role]).isdisjoint(words)), "")
+
+
+def is_point(properties: Properties) -> bool:
+    """True if an edge has one date, so that a continuing state is open."""
+    names = load_lexicon("time")
+    words = {word for key in properties for word in split_words(split_label(key.rpartition(":")[2]))}
+    ends = {*names["begin_keys"], *names["end_keys"]}
+    return not words.isdisjoint(names["point_keys"]) and words.isdisjoint(ends)
+
+
+def passes(held: Period, test: TemporalConstraint) -> bool:
+    """True if a validity period passes a constraint."""
+    first = read_date(test.first) if test.first is not None else None
+    last = read_date(test.last) if test.last is not None else None
+    low = _NEVER if first is None else (first.last if test.strict else first.start) or _NEVER
+    high = _EVER if last is None else (last.start if test.strict else last.last) or _EVER
+    start, end = held.start, held.last
+    if test.first is None or test.last is None or test.edge == "begin":
+        if test.edge == "end" and end is not None:
+            return low <= end <= high
+        if start is None:
+            return False
+        after = low < start if test.strict and test.first else low <= start
+        return after and (start < high if test.strict and test.last else start <= high)
+    if test.edge == "end":
+        return end is not None and low <= end <= high
+    return (start or _NEVER) <= high and (end or _EVER) >= low
+
+
+def adjacent(asked: SuccessorConstraint, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
+    """Return those next to a period: at the nearest beginning, or at the same time."""
+    assert own.start is not None
+    dated = [(one.start, other) for other, one in rivals if one.start is not None]
+    if asked.step == 0:
+        wanted = own.start
+    elif asked.years is not None:
+        year = own.start[0] + asked.step * asked.years
+        return [other for start, other in dated if start[0] == year]
+    elif asked.step > 0:
+        wanted = min((start for start, _ in dated if start > own.start), default=_EVER)
+    else:
+        wanted = max((start for start, _ in dated if start < own.start), default=_NEVER)
+    return [other for start, other in dated if start == wanted]
+
+
+_RIVALRIES = 100
+"""Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
+
+
+class TemporalNeighbors:
+    """Finds temporal neighbours; thread-safe.
+
+    Args:
+        store: the graph, without values as nodes.
+        properties: compares words with the labels of relations.
+    """
+
+    def __init__(self, store: GraphStore, properties: PropertyLinker) -> None:
+        self._store = store
+        self._property_linker = properties
+
+    def following(
+        self, asked: SuccessorConstraint, source: Sequence[EntityId], others: Sequence[EntityId], near: str
+    ) -> Outcome | None:
+        """Return the temporal neighbour of a node: among those with an edge of the same relation to the same node.
+
+        Args:
+            asked: direction in time.
+            source: candidate nodes.
+            others: further nodes of the question; the common node is one of them if it can be.
+            near: the question's words, to choose among relations.
+        """
+        best: tuple[float, Outcome] | None = None
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        if not dated:
+            return None
+        for node in source:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
+            held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
+            shared = self._store.ids(batch.other)
+            timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
+            wanted = [place for place in timed if shared[place] in others] or timed
+            for place in wanted[:_RIVALRIES]:
+                own = held[place]
+                if own is None or own.start is None or (asked.step == 0 and not own.point):
+                    continue
+                relation = int(batch.relation[place])
+                way = Direction.OUT if batch.inverse[place] else Direction.IN
+                around = self._store.edges(batch.other[place : place + 1], way, np.array([relation]))
+                periods = map(period, self._store.edge_properties(around.edge))
+                pairs = zip(self._store.ids(around.other), periods, strict=True)
+                chosen = adjacent(asked, own, [(id, one) for id, one in pairs if one is not None and id != node])
+                if not chosen:
+                    continue
+                label = schema.relations[relation].name
+                score = max((self._property_linker.likeness(word, label) for word in near.split()), default=0.0)
+                names = self._names([node, shared[place], *chosen])
+                how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
+                text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {listing(names[2:])}"
+                if best is None or score > best[0]:
+                    best = score, Outcome("sequence", text, tuple(chosen))
+        return best[1] if best else None
+
+    def _names(self, nodes: Sequence[EntityId]) -> list[str]:
+        return [node.name for node in self._store.nodes(list(nodes))]
+
+
+def _year(held: Period) -> str:
+    return "" if held.start is None else str(held.start[0])

@@ -24,15 +24,16 @@ from byokg.offline.constraints import (
     Superlative,
     TemporalConstraint,
     Threshold,
+    is_point,
     listing,
+    passes,
+    period,
 )
-from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.ranking import Candidate
-from byokg.offline.temporal import is_point, passes, period
+from byokg.offline.schema_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date
-from byokg.text.labels import split_label
-from byokg.text.names import related, split_words
+from byokg.text.names import related, split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Properties
 
 

@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from byokg.arrays import Float32, Float64, Int64
 from byokg.index.embedders import Embedder, compare_rows, exact
-from byokg.offline.rules import rule
-from byokg.text.labels import label_words, relation_text
-from byokg.text.names import FUNCTION_WORDS, Lexicon, related, singular
-from byokg.text.synonyms import UNRELATED, synonyms
+from byokg.offline.lexicon import rule
+from byokg.text.names import FUNCTION_WORDS, UNRELATED, Lexicon, label_words, related, relation_text, singular, synonyms
 
 if TYPE_CHECKING:
     pass

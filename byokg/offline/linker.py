@@ -18,12 +18,12 @@ from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.entities import EntityLinker
+from byokg.offline.lexicon import rule
 from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
-from byokg.offline.rules import rule
 from byokg.text.names import locate
 from byokg.types import (
     Artifacts,

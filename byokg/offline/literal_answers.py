@@ -10,11 +10,9 @@ import numpy as np
 from byokg.arrays import Bools, Float64
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
 from byokg.offline.constraints import QueryConstraints
-from byokg.offline.lexicon import adjectives, load_lexicon, measured_by
+from byokg.offline.lexicon import adjectives, load_lexicon, measured_by, rule
 from byokg.offline.parse import ParsedQuestion
-from byokg.offline.property_linking import PropertyLinker, looks_dated, measure
-from byokg.offline.rules import rule
-from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.schema_linking import PropertyLinker, RelationSimilarity, looks_dated, measure
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Value
 

@@ -11,16 +11,15 @@ from typing import TypeVar
 from byokg.errors import CacheUnusable
 from byokg.files import user_cache
 from byokg.graph.store import GraphStore
+from byokg.index.dense import CachedEmbedder
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, exact, shipped_embedder
-from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.label_similarity import LabelSimilarity, WordSettings
-from byokg.offline.rules import rule
-from byokg.offline.statistics import SampledStatistics, SchemaStatistics
-from byokg.text.aliases import hints, other_names, stands_within
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name
+from byokg.offline.lexicon import rule
+from byokg.offline.schema_linking import SampledStatistics, SchemaStatistics
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, hints, normalize_name, other_names, stands_within
 from byokg.types import EntityId, Mention
 
 

@@ -15,8 +15,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from byokg.offline.lexicon import english_words, load_lexicon
-from byokg.offline.rules import rule
+from byokg.offline.lexicon import english_words, load_lexicon, rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
 

@@ -24,6 +24,7 @@ from byokg.offline.label_similarity import FORBIDDING
 from byokg.offline.lexicon import (
     HIDDEN,
     adjectives,
+    cached,
     comparative,
     dated_by,
     greatest,
@@ -32,10 +33,10 @@ from byokg.offline.lexicon import (
     measured_by_verb,
     number_value,
     pattern,
+    rule,
     superlative,
 )
 from byokg.offline.parse import ParsedQuestion, parse_question
-from byokg.offline.rules import cached, rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular
 from byokg.text.values import read_literal
 from byokg.types import Mention

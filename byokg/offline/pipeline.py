@@ -21,21 +21,19 @@ from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.answerer import ExtractiveAnswerer
 from byokg.offline.calibration import Confidence
+from byokg.offline.constraints import TemporalNeighbors
 from byokg.offline.execute import ConstraintExecutor
+from byokg.offline.lexicon import rule_hook
 from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter, spotter_of, with_cache
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
 from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, scoring_embedder, weights_for
-from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.ranking import FITTED, AnswerRanker
 from byokg.offline.ranking import read_weights as read_ranking
-from byokg.offline.rules import rule_hook
-from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SampledStatistics, SchemaStatistics
-from byokg.offline.temporal import TemporalNeighbors
+from byokg.offline.schema_linking import PropertyLinker, RelationSimilarity, SampledStatistics, SchemaStatistics
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever
@@ -72,7 +70,7 @@ def offline_pipeline(
             weights of the embedder.
         query_graphs: answer by query graphs where these fit better than paths, on a graph in arrays whose typed nodes
             have properties.
-        without: names of rules to leave out (`byokg.offline.rules`), for ablations.
+        without: names of rules to leave out (`byokg.offline.lexicon`), for ablations.
 
     Raises:
         ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, a retriever

@@ -23,23 +23,21 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.index.values import ValueIndex
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever, grouping
 from byokg.offline.calibration import UNSURE
-from byokg.offline.query_candidates import QuerySearch
+from byokg.offline.lexicon import cached, rule
 from byokg.offline.query_graphs import QueryExecution, QueryExecutor, QueryGraph, QueryResult, cypher
 from byokg.offline.query_ranking import (
     CONFIDENCE,
     FEATURES,
     QueryRanking,
+    QuerySearch,
     QueryWeights,
     result_features,
     shipped_weights,
     weighted,
 )
-from byokg.offline.query_reading import QuestionReader, QuestionView
-from byokg.offline.query_schema import TypedSchema
+from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWords
+from byokg.offline.query_schema import TypedSchema, ValueSpotter
 from byokg.offline.query_settings import SEARCH, VALUES, WORDS
-from byokg.offline.query_values import ValueSpotter
-from byokg.offline.query_words import SchemaWords
-from byokg.offline.rules import cached, rule
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
 from byokg.pipelines.loop import Answerer, Loop
 from byokg.text.names import WORD

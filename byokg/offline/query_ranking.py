@@ -3,25 +3,36 @@
 Features are the share of the question that a query graph explains, its elements that the question does not name, order
 and distance of words, its size, and its result. Weights ship with the package (`data/query_weights.json`);
 `scripts/fit_queries.py` fits them.
+
+Query graphs that a question may mean come from a beam search over a typed schema. It starts at each type that may be
+the answer, attaches the constraints one after the other by the likeliest metapaths, then types and relations that the
+question names and the tree lacks, and last operators and projections. A superlative below the root is a nested query:
+the river that runs through *the largest state*.
+
+Source: Yih et al., "Semantic Parsing via Staged Query Graph Generation" (ACL 2015); Bast and Haussmann, "More Accurate
+Question Answering on Freebase" (CIKM 2015).
+Differs: types, values and operators come from the schema and the values of the graph; weights are the same for all.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from byokg.arrays import Float64
-from byokg.offline.query_graphs import Constraint, QueryGraph
-from byokg.offline.query_reading import QuestionView
+from byokg.offline.parse import Role
+from byokg.offline.query_graphs import Constraint, Counted, CountTest, Extremum, Operation, QueryGraph, QueryVariable
+from byokg.offline.query_reading import QuestionView, SchemaWords
 from byokg.offline.query_schema import Property, TypedSchema, TypedStep
 from byokg.offline.query_settings import SEARCH, WORDS
-from byokg.offline.query_words import SchemaWords
+from byokg.text.names import singular
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "query_weights.json"
 
@@ -363,3 +374,250 @@ class QueryRanking:
 
 def _gain(step: float, type: float) -> float:
     return 1.2 * (step - 1) + 0.5 * (type - 1) - 0.3
+
+
+_MUTUAL = frozenset(
+    "know friend family relative relate relation marry married spouse sibling border neighbour neighbor adjacent "
+    "partner colleague connect connected link linked associate associated similar equal twin meet met".split()
+)
+"""Words of relations that hold both ways."""
+
+_Path = tuple[float, tuple[TypedStep, ...]]
+
+_Growth = tuple[float, QueryGraph, int, tuple[TypedStep, ...], Constraint | None]
+"""An estimate of its worth, a query graph, and what is to be added to one of its variables: a path, a constraint."""
+
+
+class QuerySearch:
+    """The beam search for one question.
+
+    Args:
+        ranking: scores the query graphs of the question.
+    """
+
+    def __init__(self, ranking: QueryRanking) -> None:
+        self._ranking, self._view = ranking, ranking.view
+        self._schema, self._words = ranking.schema, ranking.words
+        self._paths: dict[int, dict[int, list[_Path]]] = {}
+
+    def candidates(self, most: int) -> list[tuple[float, QueryGraph]]:
+        """Return the best query graphs with their scores, before execution."""
+        scored = [(self._ranking.score(one), one) for one in dict.fromkeys(self._complete())]
+        scored.sort(key=lambda each: -each[0])
+        return scored[:most]
+
+    def _complete(self) -> Iterator[QueryGraph]:
+        beam = [QueryGraph((QueryVariable(type),)) for type in self._roots()]
+        for group in self._view.spans:
+            beam = self._pruned(beam, (new for one in beam for new in self._attached(one, group)))
+        for _ in range(SEARCH.named):
+            beam = self._pruned(beam, (new for one in beam for new in self._named(one)))
+        for one in beam:
+            for turned in self._turned(one):
+                for counted in self._counted(turned):
+                    for ordered in self._ordered(counted):
+                        yield from self._returned(ordered)
+
+    def _roots(self) -> list[int]:
+        """Return the types that the answer may have, the likeliest first."""
+        view, words = self._view, self._words
+        scores = self._ranking.best[: words.first_relation].copy()
+        if view.asked:
+            scores += view.explained[: words.first_relation][:, list(view.asked)].max(axis=1)
+        for one in self._schema.properties:
+            if one.type >= 0:
+                heard = self._ranking.best[words.first_property + one.number]
+                scores[one.type] = max(scores[one.type], 0.8 * float(heard))
+        for group in view.spans:
+            for test in group:
+                if test.property.type >= 0:
+                    scores[test.property.type] += 0.2
+        return [int(type) for type in np.argsort(-scores, kind="stable")[: SEARCH.roots]]
+
+    def _pruned(self, beam: Sequence[QueryGraph], growths: Iterable[_Growth]) -> list[QueryGraph]:
+        """Return the best of some query graphs and of those grown out of them, of these the likeliest."""
+        likely = heapq.nlargest(SEARCH.grown, growths, key=lambda each: each[0])
+        grown = (_grown(graph, at, path, test) for _, graph, at, path, test in likely)
+        scored = [(self._ranking.score(one), one) for one in dict.fromkeys([*beam, *grown])]
+        scored.sort(key=lambda each: -each[0])
+        of_root: dict[int, int] = defaultdict(int)
+        kept: list[QueryGraph] = []
+        for _, one in scored:
+            root = one.variables[0].type
+            if of_root[root] < SEARCH.per_root and len(kept) < SEARCH.beam:
+                of_root[root] += 1
+                kept.append(one)
+        return kept
+
+    def _attached(self, graph: QueryGraph, group: Sequence[Constraint]) -> Iterator[_Growth]:
+        """Yield the attachments of one of some alternative constraints."""
+        base = self._ranking.score(graph)
+        for test in group:
+            worth = base + test.near + 3 * test.quality
+            type = test.property.type
+            for at, variable in enumerate(graph.variables):
+                if type < 0:
+                    if variable.step is not None and variable.step.relation == test.property.relation:
+                        yield worth, graph, at, (), test
+                    continue
+                if variable.type == type and _compatible(variable, test):
+                    yield worth, graph, at, (), test
+                for gain, path in self._paths_from(variable.type).get(type, ()):
+                    yield worth + gain, graph, at, path, test
+
+    def _named(self, graph: QueryGraph) -> Iterator[_Growth]:
+        """Yield the steps to a type, or of a relation, that the question names and the query graph lacks."""
+        best = self._ranking.unexplained(graph)
+        if best is None:
+            return
+        base = self._ranking.score(graph)
+        for at, variable in enumerate(graph.variables):
+            for step in self._schema.steps_from[variable.type]:
+                if step.turn != "both" and step.start == step.end:
+                    continue
+                gain = float(best[self._words.first_relation + step.relation] + best[step.end])
+                if gain >= WORDS.heard:
+                    yield base + gain, graph, at, (step,), None
+
+    def _paths_from(self, start: int) -> dict[int, list[_Path]]:
+        """Return the likeliest metapaths from a type to each other type, with estimates of their worth."""
+        if start in self._paths:
+            return self._paths[start]
+        found: dict[int, list[_Path]] = defaultdict(list)
+        partial: list[_Path] = [(0.0, ())]
+        for hops in range(1, SEARCH.hops + 1):
+            grown = [
+                (score + self._ranking.step_gain(step, path), (*path, step))
+                for score, path in partial
+                for step in self._schema.steps_from[path[-1].end if path else start]
+                if step.turn == "both" or step.start != step.end
+            ]
+            grown.sort(key=lambda each: -each[0])
+            partial = grown[: SEARCH.partial]
+            kept: dict[int, int] = defaultdict(int)
+            for score, path in partial:
+                end = path[-1].end
+                if kept[end] < SEARCH.of_length[hops]:
+                    kept[end] += 1
+                    found[end].append((score, path))
+        self._paths[start] = found
+        return found
+
+    # Operators
+
+    def _turned(self, graph: QueryGraph) -> Iterator[QueryGraph]:
+        """Yield the query graph with the steps within one type walked in the direction that its words tell."""
+        for at, variable in enumerate(graph.variables):
+            step = variable.step
+            if step is None or step.start != step.end or not _MUTUAL.isdisjoint(map(singular, step.words)):
+                continue
+            place = self._ranking.heard_at(step)
+            tie = self._view.roles[place] if place >= 0 else None
+            turn = "" if tie is None else _direction(step, self._view.words[place], tie)
+            for other in self._schema.steps_from[variable.type] if turn else ():
+                if other.relation == step.relation and other.turn == turn:
+                    graph = graph.exchanged(at, replace(variable, step=other))
+        yield graph
+
+    def _counted(self, graph: QueryGraph) -> Iterator[QueryGraph]:
+        """Yield the query graph, and with each test of a number of things."""
+        yield graph
+        explained = self._view.explained
+        for test in self._view.counts:
+            near = list(range(test.end, min(test.end + 3, len(self._view.words))))
+            before = list(range(max(0, test.start - 3), test.start))
+            for at, variable in enumerate(graph.variables):
+                for step in self._schema.steps_from[variable.type]:
+                    relation = explained[self._words.first_relation + step.relation]
+                    heard = max(
+                        float(explained[step.end, near].max(initial=0.0)), float(relation[near].max(initial=0.0))
+                    )
+                    if heard >= WORDS.heard and (
+                        step.start != step.end or relation[[*near, *before]].max() >= WORDS.heard
+                    ):
+                        yield graph.exchanged(at, replace(variable, counted=Counted(test, step)))
+                if variable.step is None:
+                    continue
+                for one in self._schema.properties:
+                    if one.relation == variable.step.relation and one.kind == "number":
+                        yield graph.constrained(at, _bounded(one, test))
+
+    def _ordered(self, graph: QueryGraph) -> Iterator[QueryGraph]:
+        """Yield the query graph, and with the superlative at each variable that may have it."""
+        order = self._view.demand.order
+        yield graph
+        if order is None:
+            return
+        for at, variable in enumerate(graph.variables):
+            for one in self._schema.of_type[variable.type]:
+                if one.kind not in ("text", "flag") and self._ranking.measure_heard(one) >= WORDS.heard:
+                    most = order.most != (order.dates and "age" in one.words)
+                    made = Extremum(most, order.place, one, None)
+                    yield graph.exchanged(at, replace(variable, extremum=made))
+            for step in self._schema.steps_from[variable.type] if order.counted else ():
+                if self._ranking.step_counted(step) >= WORDS.heard:
+                    made = Extremum(order.most, order.place, None, step)
+                    yield graph.exchanged(at, replace(variable, extremum=made))
+
+    def _returned(self, graph: QueryGraph) -> Iterator[QueryGraph]:
+        """Yield the query graph with each operation and projection that the question may ask for."""
+        view, first = self._view, self._words.first_property
+        options: list[tuple[Property, int]] = [
+            (one, -1)
+            for one in self._schema.of_type[graph.variables[0].type]
+            if one.name and self._ranking.best[first + one.number] >= WORDS.heard
+        ]
+        if view.aggregate:
+            options += [
+                (one, at)
+                for at, variable in enumerate(graph.variables)
+                if variable.step is not None
+                for one in self._schema.properties
+                if one.relation == variable.step.relation and self._ranking.best[first + one.number] >= WORDS.heard
+            ]
+            operation: Operation = "average" if view.aggregate == "average" else "sum"
+            for one, edge in options:
+                if one.kind in ("number", "year"):
+                    yield replace(graph, operation=operation, projected=one, edge=edge)
+        if view.demand.count:
+            yield replace(graph, operation="count")
+            options = [(one, edge) for one, edge in options if one.kind == "number"]
+        else:
+            yield graph
+        yield from (replace(graph, projected=one) for one, edge in options if edge < 0)
+
+
+def _grown(graph: QueryGraph, at: int, path: Sequence[TypedStep], test: Constraint | None) -> QueryGraph:
+    if path:
+        graph, at = graph.extended(at, path), len(graph.variables) + len(path) - 1
+    return graph if test is None else graph.constrained(at, test)
+
+
+def _bounded(property: Property, test: CountTest) -> Constraint:
+    """Return the test of a number of things as one of a whole-numbered property."""
+    number, half = float(test.number), 0.5
+    low = {">": number + half, ">=": number}.get(test.test, -np.inf)
+    high = {"<": number - half, "<=": number}.get(test.test, np.inf)
+    return Constraint(property, test.test, test.start, test.end, low=low, high=high, shown=str(test.number))
+
+
+def _compatible(variable: QueryVariable, test: Constraint) -> bool:
+    """True unless another value of the same property is tested there already."""
+    held = [one for one in variable.constraints if one.property is test.property]
+    return not held or (test.test != "=" and all(one.test != "=" for one in held))
+
+
+def _direction(step: TypedStep, word: str, tie: Role) -> str:
+    """Return the direction of a step that leads away from the answer, by the role of its word; empty if it is open.
+
+    `Who manages X` starts at the managers (`out`), `who is managed by X` and `who does X manage` at the managed ones.
+    A noun names the tail (`the boss of X`).
+    """
+    if not tie.use:
+        return ""
+    agent = word.endswith(("er", "or")) and step.words[-1] not in (word, singular(word))
+    if tie.use in ("active", "oblique") or agent:
+        return "in" if tie.outward else "out"
+    if tie.use == "passive":
+        return "in"
+    return "in" if tie.outward else "out"

@@ -21,14 +21,11 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import shipped_embedder
 from byokg.offline.constraints import QueryConstraints
 from byokg.offline.label_similarity import NEGATIONS
-from byokg.offline.lexicon import comparative, load_lexicon, superlative
+from byokg.offline.lexicon import comparative, load_lexicon, rule, superlative
 from byokg.offline.parse import REQUESTS
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
-from byokg.offline.rules import rule
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.retrieval.verbalize import disambiguate
-from byokg.text.aliases import untitled
-from byokg.text.labels import split_label
 from byokg.text.names import (
     FUNCTION_WORDS,
     QUESTION_WORDS,
@@ -37,7 +34,9 @@ from byokg.text.names import (
     on_one_line,
     related,
     singular,
+    split_label,
     split_words,
+    untitled,
 )
 from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, LinkedEntity, Mention, PathEvidence
 

@@ -24,11 +24,10 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
+from byokg.offline.lexicon import rule
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
-from byokg.offline.rules import rule
-from byokg.text.labels import split_label
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, singular, split_words
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, singular, split_label, split_words
 from byokg.types import (
     INVERSE,
     ComputedEvidence,

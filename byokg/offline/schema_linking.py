@@ -3,6 +3,10 @@
 `RelationSimilarity` compares words with the steps of a graph; a step is a relation walked one way, numbered as in
 `graph.paths`. All statistics come from the graph at hand: relation labels, node types if there are any, and a sample of
 the names at the ends of each relation.
+
+`SampledStatistics` reads all relations and a sample of their edges once. That takes minutes on a server, where listing
+the relations alone takes seconds: `SchemaStatistics` holds only relations and ends that walks have met.
+`PropertyLinker` links words that compare to properties of numbers and dates.
 """
 
 from __future__ import annotations
@@ -10,17 +14,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float32, Float64, Int64
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import contains, distinct
-from byokg.graph.store import GraphStore
+from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
 from byokg.offline.label_similarity import (
     LabelSimilarity,
@@ -31,10 +36,343 @@ from byokg.offline.label_similarity import (
     number_words,
 )
 from byokg.offline.parse import Role
-from byokg.offline.statistics import Pairs, SampledStatistics, SchemaStatistics
-from byokg.text.names import is_identifier, singular, split_words
-from byokg.text.synonyms import UNRELATED, synonyms
-from byokg.types import INVERSE, Metapath
+from byokg.text.dates import read_date
+from byokg.text.names import (
+    LABEL_PARTS,
+    UNRELATED,
+    is_identifier,
+    related,
+    singular,
+    split_label,
+    split_words,
+    synonyms,
+)
+from byokg.types import INVERSE, EntityId, Metapath, Node, Value
+
+
+@dataclass(frozen=True)
+class PropertyThresholds:
+    """Thresholds of property linking."""
+
+    similar: float = 0.4
+    """Cosine from which a word means a property."""
+    stem: float = 0.9
+    """Similarity of a word that shares a stem with a property's name; an equal one has 1."""
+    known: float = 0.5
+    """Share of nodes with a property from which they are compared by it, unless a question names it."""
+    named: float = 0.95
+    """Similarity from which a question names a property."""
+    values: int = 3
+    """Values of one relation per node, if edges lead to values."""
+    later: float = 0.02
+    """Discount of each further word for a measure."""
+
+
+_SETTINGS = PropertyThresholds()
+
+_AGE = frozenset(("age", "aged", "ages"))
+
+
+@dataclass(frozen=True)
+class LinkedProperty:
+    """A property, and its value for each node that has it."""
+
+    name: str
+    values: Mapping[EntityId, float]
+    shown: Mapping[EntityId, Value]
+    likeness: float
+    dates: bool = False
+
+    @property
+    def age(self) -> bool:
+        """True for an age, of which the oldest has the most, and not the earliest."""
+        return not self.dates and not _AGE.isdisjoint(split_words(split_label(self.name)))
+
+
+class PropertyLinker:
+    """Links words of a question to properties.
+
+    Args:
+        embedder: compares words.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.likeness = lru_cache(1 << 14)(self._likeness)
+        """Returns the similarity of a word and a property's name, in [-1, 1]."""
+        self._vector = lru_cache(1 << 12)(self._encoded)
+
+    def find(
+        self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2
+    ) -> LinkedProperty | None:
+        """Return the property most similar to the nouns; None if none of the nodes' is similar.
+
+        Args:
+            nodes: compared nodes.
+            nouns: words for the measure, the best first.
+            dates: take a date if no name is like the nouns and there is just one date.
+            least: number of the nodes, if there are as many, that must have it.
+        """
+        columns: dict[str, dict[EntityId, Value]] = {}
+        for node in nodes:
+            for key, value in node.properties.items():
+                if not key.endswith(ALL_VALUES):
+                    columns.setdefault(key, {})[node.id] = value
+        best: LinkedProperty | None = None
+        timed: list[LinkedProperty] = []
+        for key, shown in columns.items():
+            if len(shown) < min(least, len(nodes)) or measure(next(iter(shown.values()))) is None:
+                continue
+            likeness = max(
+                (self.likeness(noun, key) - _SETTINGS.later * place for place, noun in enumerate(nouns)), default=-1.0
+            )
+            if likeness < _SETTINGS.named and len(shown) < _SETTINGS.known * len(nodes):
+                continue
+            if likeness < _SETTINGS.similar and not dates:
+                continue
+            values = _measures(shown)
+            if values is None:
+                continue
+            is_date = all(looks_dated(value) for value in shown.values())
+            found = LinkedProperty(key, values, shown, likeness, is_date)
+            if is_date:
+                timed.append(found)
+            if likeness >= _SETTINGS.similar and (best is None or likeness > best.likeness):
+                best = found
+        if best is None and dates and len(timed) == 1:
+            return timed[0]
+        return best
+
+    def _likeness(self, noun: str, name: str) -> float:
+        words = split_words(split_label(name.rpartition(":")[2].replace("_", " ")))
+        if noun in words:
+            return 1.0
+        stem = _SETTINGS.stem if any(related(noun, word) for word in words if len(word) > 3) else -1.0
+        vector = self._vector(noun)
+        return max(
+            stem, *(float(self._vector(text) @ vector) for text in (" ".join(words), *words) if len(text) > 2), -1.0
+        )
+
+    def _encoded(self, text: str) -> npt.NDArray[np.float64]:
+        return exact(self._embedder.encode([text])[0])
+
+
+def described(store: GraphStore, nodes: Sequence[Node], least: int = 2) -> Sequence[Node]:
+    """Return nodes with the numbers and dates behind edges among their properties.
+
+    If values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` acts as a property.
+
+    Args:
+        store: the graph.
+        nodes: its nodes.
+        least: number of the nodes, if there are as many, that must have such edges of a relation.
+    """
+    numbers = np.asarray(store.numbers([node.id for node in nodes]), np.int64)
+    counts = store.relation_counts(numbers)
+    out = ~counts.inverse & (counts.count <= _SETTINGS.values)
+    having = np.bincount(counts.relation[out], minlength=len(store.relations))
+    relations = np.flatnonzero(having >= max(1, min(least, len(nodes))))
+    if not len(relations):
+        return nodes
+    batch = store.edges(numbers, Direction.OUT, relations)
+    ends, place = np.unique(batch.other, return_inverse=True)
+    names = [node.name for node in store.nodes(store.ids(ends))]
+    rows = np.flatnonzero(np.array([measure(name) is not None for name in names], np.bool_)[place])
+    told: dict[int, dict[str, Value]] = {}
+    for origin, relation, end in zip(
+        batch.origin[rows].tolist(), batch.relation[rows].tolist(), place[rows].tolist(), strict=True
+    ):
+        properties = told.setdefault(origin, dict(nodes[origin].properties))
+        properties.setdefault(LABEL_PARTS.split(store.relations[relation])[-1], names[end])
+    return [replace(node, properties=told.get(at, node.properties)) for at, node in enumerate(nodes)] if told else nodes
+
+
+def _measures(shown: Mapping[EntityId, Value]) -> dict[EntityId, float] | None:
+    """Return the number of each value; None if a value has none."""
+    found = {}
+    for id, value in shown.items():
+        number = measure(value)
+        if number is None:
+            return None
+        found[id] = number
+    return found
+
+
+def measure(value: Value) -> float | None:
+    """Return a number for a value that can be compared: numbers as they are, dates as years with a fraction."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    date = read_date(value)
+    if date is None or date.start is None:
+        return None
+    year, month, day = date.start
+    return year + (month - 1) / 12 + (day - 1) / 372
+
+
+def looks_dated(value: Value) -> bool:
+    """True if a value may be a date: ISO 8601 text, or a whole number that could be a year."""
+    if isinstance(value, bool | float):
+        return False
+    if isinstance(value, int):
+        return 1000 <= value <= 2100
+    return ("-" in value[1:] and read_date(value) is not None) or (value.isdigit() and 1000 <= int(value) <= 2100)
+
+
+Pairs = tuple[Int64, Int64]
+"""Parallel arrays: a place in an array of nodes, and a relation; each pair once, ascending."""
+
+
+@dataclass(frozen=True)
+class StepEnds:
+    """P pairs of a step and a node that it leads to, of N nodes."""
+
+    steps: Int64
+    """(P,)"""
+    nodes: Int64
+    """(N,) node numbers."""
+    places: Int64
+    """(P,) places in `nodes`."""
+
+
+_NO_ENDS = StepEnds(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+class SchemaStatistics:
+    """Relations of a graph, and the nodes that they lead to: those that walks have met, as on a server.
+
+    Args:
+        store: the graph.
+        near: ends of each step that are read, evenly spread over their ids, so that results depend on the graph alone.
+    """
+
+    grows = True
+    """True if walks add relations and ends."""
+
+    def __init__(self, store: GraphStore, near: int = 8) -> None:
+        self.store = store
+        self._near = near
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return the labels of the relations known so far, by number."""
+        return self.store.met_relations
+
+    def list_relations(self) -> None:
+        """Number all relations of the graph, by a request for their list."""
+        len(self.store.relations)
+
+    def inverses(self) -> Mapping[str, frozenset[str]]:
+        """Return for each label the relations that store the same facts the other way; empty if unknown."""
+        return {}
+
+    def ends(self) -> StepEnds:
+        """Return the ends known before a walk."""
+        return _NO_ENDS
+
+    def observe(self, ends: StepEnds, growth: Growth) -> StepEnds:
+        """Return ends with those of metapaths added, as far as these were missing."""
+        owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
+        fresh = ~np.isin(owner, ends.steps)
+        if not fresh.any():
+            return ends
+        met, place = np.unique(np.asarray(growth.ends, np.int64)[fresh], return_inverse=True)
+        by_id = np.argsort(np.argsort(np.array(self.store.ids(met), object), kind="stable"), kind="stable")
+        pairs = distinct(owner[fresh] * len(met) + by_id[place])
+        step, rank = pairs // len(met), pairs % len(met)
+        first = np.searchsorted(step, step)
+        size, at = np.searchsorted(step, step, "right") - first, np.arange(len(step)) - first
+        kept = at * self._near // size != (at - 1) * self._near // size
+        step, new = step[kept], met[np.argsort(by_id)][rank[kept]]
+        nodes, places = np.unique(np.concatenate((ends.nodes[ends.places], new)), return_inverse=True)
+        return StepEnds(np.concatenate((ends.steps, step)), nodes, places)
+
+    def outgoing(self, nodes: Int64, typed: bool) -> Pairs:
+        """Return the relations out of nodes; of typed ones none. A server counts faster than it returns edges."""
+        if typed:
+            return _NO_ENDS.steps, _NO_ENDS.places
+        counts = self.store.relation_counts(nodes)
+        return _distinct_pairs(counts.origin[~counts.inverse], counts.relation[~counts.inverse])
+
+    def incoming(self, nodes: Int64) -> Pairs:
+        """Return the relations into nodes; here none, since they would take a request for each question."""
+        return _NO_ENDS.steps, _NO_ENDS.places
+
+    def step_count(self, steps: Int64) -> int:
+        """Return the number of steps, here of those with ends."""
+        return len(np.unique(steps))
+
+
+class SampledStatistics(SchemaStatistics):
+    """Statistics of a graph in files: all relations, and a sample of their ends.
+
+    Args:
+        store: the graph.
+        sample: sampled edges of each relation.
+    """
+
+    grows = False
+
+    def __init__(self, store: GraphStore, sample: int = 48) -> None:
+        super().__init__(store)
+        self._relations: Sequence[str] = store.relations
+        self._plain = store.store if isinstance(store, PropertyView) else store
+        self._sample = sample
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return the labels of all relations."""
+        return self._relations
+
+    def list_relations(self) -> None:
+        """Do nothing: all relations have numbers."""
+
+    def inverses(self) -> Mapping[str, frozenset[str]]:
+        """Return for each label the relations that store the same facts the other way."""
+        return inverse_relations(self._plain)
+
+    def ends(self) -> StepEnds:
+        """Sample the ends of each step."""
+        batch = self.store.sample_edges(self._sample)
+        ends, place = np.unique(np.concatenate((batch.tail, batch.head)), return_inverse=True)
+        step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
+        if batch.undirected is not None:  # either step leads to either end
+            twice = np.concatenate((batch.undirected, batch.undirected))
+            step, place = np.concatenate((step, step[twice] ^ 1)), np.concatenate((place, place[twice]))
+        many = max(1, len(ends))
+        pairs = distinct(step * many + place)
+        return StepEnds(pairs // many, ends.astype(np.int64), pairs % many)
+
+    def observe(self, ends: StepEnds, growth: Growth) -> StepEnds:
+        """Return the same ends: a sample of all is known."""
+        return ends
+
+    def outgoing(self, nodes: Int64, typed: bool) -> Pairs:
+        """Return the relations out of nodes."""
+        batch = self.store.capped_edges(nodes, Direction.OUT, None, 1)
+        return _distinct_pairs(batch.origin, batch.relation)
+
+    def incoming(self, nodes: Int64) -> Pairs:
+        """Return the relations into nodes."""
+        counts = self.store.relation_counts(nodes)
+        return _distinct_pairs(counts.origin[counts.inverse], counts.relation[counts.inverse])
+
+    def step_count(self, steps: Int64) -> int:
+        """Return the number of all steps."""
+        return 2 * len(self.relations)
+
+
+def _distinct_pairs(owner: npt.NDArray[np.integer], relation: npt.NDArray[np.integer]) -> Pairs:
+    """Return each pair of an owner and a relation once, ascending."""
+    many = int(relation.max(initial=0)) + 1
+    pairs = distinct(owner.astype(np.int64) * many + relation)
+    return pairs // many, pairs % many
+
 
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 

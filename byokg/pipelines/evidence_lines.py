@@ -32,8 +32,7 @@ from byokg.retrieval.verbalize import (
     types_text,
     walk_text,
 )
-from byokg.text.labels import normalize_label
-from byokg.text.names import is_identifier, normalize_name
+from byokg.text.names import is_identifier, normalize_label, normalize_name
 from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, Triple, TripleEvidence
 
 _TABLE = 3

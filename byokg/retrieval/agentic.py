@@ -20,8 +20,7 @@ from byokg.llm.reply_blocks import blocks, reply_schema
 from byokg.llm.shown_names import ShownNames
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.retrieval.verbalize import names_of, verbalize
-from byokg.text.labels import relation_text
-from byokg.text.names import normalize_name, on_one_line
+from byokg.text.names import normalize_name, on_one_line, relation_text
 from byokg.types import (
     EntityId,
     Evidence,

@@ -27,7 +27,7 @@ from byokg.graph.traversal import triples
 from byokg.index.embedders import exact
 from byokg.linking.llm_linker import BFSQL_HOPS
 from byokg.linking.parts import Parts
-from byokg.text.labels import normalize_label
+from byokg.text.names import normalize_label
 from byokg.types import (
     NO_PROPERTIES,
     EntityId,

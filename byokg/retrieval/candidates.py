@@ -25,8 +25,7 @@ from byokg.graph.servers.cypher_schema import quote, writable
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, PropertySchema
 from byokg.text.dates import DATE, DATES, Period, read_periods
-from byokg.text.labels import label_words
-from byokg.text.names import is_identifier, singular
+from byokg.text.names import is_identifier, label_words, singular
 from byokg.types import INVERSE, Cell, EntityId, LinkedValue, Mention, Metapath, Value
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated", "holders"]

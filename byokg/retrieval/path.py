@@ -12,8 +12,7 @@ from byokg.errors import GraphError, at_least
 from byokg.graph.inverses import twin_relations, unite_step
 from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import NO_TWINS, follow_all, paths_of
-from byokg.linking.parts import Parts
-from byokg.linking.relation_matcher import RelationMatch
+from byokg.linking.parts import Parts, RelationMatch
 from byokg.retrieval.frontier import metapath
 from byokg.retrieval.query_feedback import path_dead_end
 from byokg.types import (

@@ -17,8 +17,7 @@ from byokg.errors import GraphError, QueryFailed
 from byokg.graph.sorted_ids import match_rows, rank_of
 from byokg.graph.store import GraphStore, NodeArray, QueryLimits, Rows, Schema
 from byokg.graph.traversal import Caps, expand, relation_numbers
-from byokg.text.labels import normalize_label
-from byokg.text.names import on_one_line
+from byokg.text.names import normalize_label, on_one_line
 from byokg.text.values import read_literal
 from byokg.types import INVERSE, EntityId, Language, Metapath
 

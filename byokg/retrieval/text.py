@@ -31,7 +31,7 @@ from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
 from byokg.linking.parts import Parts
 from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
-from byokg.text.labels import relation_text
+from byokg.text.names import relation_text
 from byokg.types import Evidence, NodeEvidence, PathEvidence, Request, Triple, TripleEvidence
 
 _FIRST, _FIRST_SHARE = 16_384, 64

@@ -20,8 +20,7 @@ from itertools import pairwise, product
 from typing import Any, Literal
 
 from byokg.errors import ConfigError
-from byokg.text.aliases import full_names
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, fold
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, fold, full_names
 
 LanguageChoice = Literal["auto", "en", "de", "es", "zh"]
 """Language of questions by its ISO 639-1 code; `auto` detects it."""

@@ -1,4 +1,4 @@
-"""Tests of `byokg.index.embedding_cache`."""
+"""Tests of `byokg.index.dense`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import CacheUnusable
+from byokg.index.dense import TEXTS_AT_ONCE, CachedEmbedder, EmbeddingCache, Precision, text_keys
 from byokg.index.embedders import StaticEmbedder, Vectors, folder_name, unit_rows
-from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder, EmbeddingCache, Precision, text_keys
 from tests.index.embedder_contract import EmbedderContract
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,7 +174,7 @@ def test_a_vector_that_changed_on_disk_counts_as_absent_and_is_made_anew(tmp_pat
 SLOW = """
 import sys, time
 from pathlib import Path
-from byokg.index.embedding_cache import CachedEmbedder
+from byokg.index.dense import CachedEmbedder
 from byokg.index.embedders import StaticEmbedder
 
 class Slow:

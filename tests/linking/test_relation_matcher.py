@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.relation_matcher`."""
+"""Tests of `byokg.linking.parts`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import RelationMatcher
 from tests.linking.graphs import EMBEDDER
 
 RELATIONS = ["directed_by", "starred_actors", "release_year", "people.person.place_of_birth", "Directed_By"]

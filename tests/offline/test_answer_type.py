@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
-from byokg.offline.statistics import SampledStatistics, SchemaStatistics
+from byokg.offline.schema_linking import SampledStatistics, SchemaStatistics
 from byokg.types import EntityId, Mention, Node, Triple
 
 # 50 nodes n00 … n49 lead to s: every third is a Country, every third from the second on a City, the others untyped

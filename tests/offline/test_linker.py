@@ -14,8 +14,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
-from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SampledStatistics, SchemaStatistics
+from byokg.offline.schema_linking import RelationSimilarity, SampledStatistics, SchemaStatistics
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 

@@ -12,7 +12,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.text.synonyms import synonyms, verb_forms
+from byokg.text.names import synonyms, verb_forms
 from byokg.types import EntityId, Question
 from tests.linking.graphs import EMBEDDER
 

@@ -9,10 +9,10 @@ import pytest
 from byokg.api import KnowledgeGraph
 from byokg.errors import ConfigError
 from byokg.linking.parts import Parts
-from byokg.offline import rules
+from byokg.offline import lexicon
+from byokg.offline.lexicon import all_rules, cached, leave_out, record, rule
 from byokg.offline.parse_constraints import expected_literal, parse_path_question
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.rules import all_rules, cached, leave_out, record, rule
 from byokg.types import Mention, Question
 
 RULES = all_rules()
@@ -86,4 +86,4 @@ def test_a_cache_keeps_results_with_and_without_a_rule_apart_and_their_rules_fir
         with leave_out(["test of a cache"]), record() as found:
             assert kept(3) == 3
         assert found == set()
-    del rules.RULES["test of a cache"]
+    del lexicon.RULES["test of a cache"]

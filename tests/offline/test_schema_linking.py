@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import grow, start
 from byokg.offline.parse import Role
-from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SchemaStatistics
+from byokg.offline.schema_linking import RelationSimilarity, SchemaStatistics
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 

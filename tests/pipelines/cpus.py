@@ -19,8 +19,7 @@ from byokg.index.dense import DenseNames, Similarity
 from byokg.index.embedders import StaticEmbedder, unit_rows
 from byokg.index.vectors import VectorIndex
 from byokg.linking.entities import EntityLinker
-from byokg.linking.parts import Parts
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts, RelationMatcher
 from byokg.offline.pipeline import offline_pipeline
 from byokg.retrieval.agentic import RelationRanker
 from byokg.retrieval.bfsql import BfsqlRetriever

@@ -15,7 +15,7 @@ from byokg.index.dense import UNIT, DenseNames, Similarity
 from byokg.index.embedders import Embedder, Vectors, unit_rows
 from byokg.index.vectors import VectorIndex
 from byokg.retrieval.text import SCAN_UP_TO, TripleSearch
-from byokg.text.labels import relation_text
+from byokg.text.names import relation_text
 from tests.index.word_axes import WordAxes
 
 # Lima -capital_of-> Peru; Peru -borders-> Chile; Chile -borders-> Peru; m.0ab -mayor_of-> Lima; two edges alike:

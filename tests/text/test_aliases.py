@@ -1,4 +1,4 @@
-"""Tests of `byokg.text.aliases`."""
+"""Tests of `byokg.text.names`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import byokg
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.entities import EntityLinker
 from byokg.offline.mentions import MentionSpotter
-from byokg.text.aliases import full_names, other_names, untitled
+from byokg.text.names import full_names, other_names, untitled
 from byokg.types import Mention
 from tests.corpora import each_of
 

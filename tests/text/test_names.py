@@ -7,13 +7,13 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.text.labels import normalize_label
 from byokg.text.names import (
     WORD,
     Lexicon,
     encodable,
     estimate_tokens,
     is_identifier,
+    normalize_label,
     normalize_name,
     related,
     split_words,

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from byokg.text.labels import split_label
-from byokg.text.names import singular
+from byokg.text.names import singular, split_label
 
 PREPOSITIONS = frozenset(
     "by in to into from of at for with on through under after about as against near within across between among behind "

@@ -20,8 +20,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.store import Direction, EdgeBatch
-from byokg.text.labels import split_label
-from byokg.text.names import fold_words, is_identifier, split_words
+from byokg.text.names import fold_words, is_identifier, split_label, split_words
 from byokg.text.values import is_wordless, read_literal
 from byokg.types import EntityId, Value
 

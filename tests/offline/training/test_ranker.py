@@ -23,8 +23,7 @@ from byokg.offline.parse import parse_question
 from byokg.offline.path_ranker import PathRanker, ngrams, product
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SchemaStatistics
+from byokg.offline.schema_linking import RelationSimilarity, SchemaStatistics
 from byokg.offline.training.ranker import (
     Chain,
     FitSettings,
