@@ -161,7 +161,7 @@ def test_each_file_names_its_source_and_licence(code: str) -> None:
 
 def test_files_of_english_words_name_their_source_and_licence() -> None:
     tables = [file for file in files("byokg").joinpath("data/operators").iterdir() if file.name.endswith(".toml")]
-    assert len(tables) == 7
+    assert len(tables) == 8
     assert all("Source: " in file.read_text("utf-8") and "Licence: " in file.read_text("utf-8") for file in tables)
 
 
