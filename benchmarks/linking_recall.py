@@ -11,7 +11,10 @@ columns `+` also consider names similar to an exactly matched mention (`extend`)
 `--seeds` instead measures what a pipeline starts from on WebQSP and CWQ: share of the topic entities, averaged by
 question, among the first five seeds (linked nodes, each once), and seeds among these that are none, for given mentions,
 mentions found in the question without a model (`spotted`), and those in recorded first replies of models
-(`llm_replies_2`, the questions answered there).
+(`llm_replies_2`, the questions answered there). For given mentions it adds the share of topic entities that are missed
+by cause: not in the graph; by no word of the question, of these by an alias that equal names cover (`the uk`); among
+100 candidates of the mentions, which a better order alone would find; or not even there. `ceiling` is recall with all
+that an order or an alias would find.
 
 `context_weight` and the cutoffs were tuned on the dev splits; report the test splits. The graph of WebQSP and CWQ is
 not the published one: their figures are not comparable with published ones.
@@ -37,7 +40,7 @@ from rich.table import Table
 from benchmarks.rows import Row, show, write_rows
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
-from byokg.evaluation.datasets.folder import Folder, atlas
+from byokg.evaluation.datasets.folder import Folder, atlas, holds
 from byokg.evaluation.linking_quality import evaluate_linking, gold_mention
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
@@ -46,10 +49,13 @@ from byokg.index.embedders import StaticEmbedder, shipped_embedder
 from byokg.linking.entities import EntityLinker, Method
 from byokg.llm.parsing import read_list
 from byokg.offline.pipeline import build_parser_and_ranker
-from byokg.text.names import locate
+from byokg.text.names import WORD, locate
 from byokg.types import Mention
 
 SEEDS = 5
+WIDE, WIDE_CUTOFF = 100, 0.6
+"""Candidates of a mention, and their lowest score, among which a topic entity counts as within reach."""
+CAUSES = ("not in the graph", "not named", "named by an alias", "among many candidates", "named, no candidate")
 METRICS = ("recall@1", "recall@3", "recall", "precision", "mrr")
 
 SETTINGS: dict[str, tuple[Method, bool, bool]] = {
@@ -131,6 +137,7 @@ def _seed_rows(data: Path, split: str, count: int | None) -> list[Row]:
             }
             for origin, mentions in origins.items():
                 rows += _seed_figures(f"{name}, {origin}", linker, mentions)
+            rows += _missed_topics(f"{name}, given", graph, linker, origins["given"])
             began = time.perf_counter()
             for one in asked:
                 spotter.spot(f"{one.question} ")  # another text, and so no remembered one
@@ -154,6 +161,42 @@ def _seed_figures(title: str, linker: EntityLinker, mentions: Sequence[tuple[Exa
         Row(f"{title}: wrong seeds", mean(wrong)),
         Row(f"{title}: linking", mean(times), "ms"),
     ]
+
+
+def _missed_topics(
+    title: str, graph: ColumnarGraph, linker: EntityLinker, mentions: Sequence[tuple[Example, list[Mention]]]
+) -> list[Row]:
+    """Measure why topic entities are not among the first seeds: share of the topic entities by cause, and the best
+    recall that another order of candidates and a better detection of aliases would give."""
+    wide = EntityLinker(graph, top_k=WIDE, cutoff=WIDE_CUTOFF, extend=True, known_names=linker.names)
+    shares = dict.fromkeys(CAUSES, 0.0)
+    for example, some in mentions:
+        seeds = list(dict.fromkeys(one.id for each in linker.link_all(some, example.question) for one in each))
+        missed = set(example.topic_ids).difference(seeds[:SEEDS])
+        if not missed:
+            continue
+        near = {one.id for each in wide.link_all(some, example.question) for one in each}
+        called = {one.id for run in _runs(example.question) for one in linker.candidates(run) if one.method == "exact"}
+        for topic in missed:
+            named = gold_mention(topic, example.question) is not None
+            cause = (
+                "not in the graph" if not holds(graph, (topic,))
+                else "among many candidates" if topic in near
+                else "named by an alias" if topic in called
+                else "named, no candidate" if named
+                else "not named"
+            )  # fmt: skip
+            shares[cause] += 1 / len(set(example.topic_ids)) / len(mentions)
+    found = 1 - sum(shares.values())
+    rows = [Row(f"{title}: missed, {cause}", share) for cause, share in shares.items()]
+    return [*rows, Row(f"{title}: ceiling", found + shares["among many candidates"] + shares["named by an alias"])]
+
+
+def _runs(question: str) -> list[Mention]:
+    """Return all runs of one to three words of a question."""
+    words = list(WORD.finditer(question))
+    ends = [(one.start(), words[at].end()) for place, one in enumerate(words) for at in range(place, len(words))[:3]]
+    return [Mention(question[start:end], start, end) for start, end in ends]
 
 
 def _given(example: Example) -> list[Mention]:
