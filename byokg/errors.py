@@ -211,6 +211,17 @@ class LlmInvalidRequest(LlmError):
     """The service will never answer this request: no such model, a wrong parameter, a prompt that is too long."""
 
 
+class LlmContextExceeded(LlmInvalidRequest):
+    """Prompt and reply together exceed the model's context window."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(
+            model,
+            f"{reason}; give the server a longer context (llama.cpp: --n_ctx, Ollama: num_ctx, vLLM: --max-model-len), "
+            "or lower llm.max_tokens, pipeline.budgets.context_tokens and pipeline.budgets.schema_tokens",
+        )
+
+
 class LlmDeadline(LlmError):
     """The time for the whole question is over."""
 

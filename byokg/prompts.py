@@ -79,6 +79,7 @@ SUFFIX = ".md"
 _VARIABLE = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}")
 _LEADING_COMMENT = re.compile(r"\s*<!--(?!\s*(?:system|user)\s*-->).*?-->[ \t]*\n?", re.DOTALL)
 _PART = re.compile(r"^<!--[ \t]*(system|user)[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
+_CLOSING = re.compile(r"^</([a-z-]+)>[ \t]*$", re.MULTILINE)
 _MARK_LIKE = re.compile(r"^<!--[ \t]*\w+[ \t]*-->[ \t]*$", re.MULTILINE)
 
 
@@ -101,6 +102,11 @@ class Prompt:
     """Where it came from, for messages."""
     language: LanguageChoice = "auto"
     """Of the questions; for one that is not English, an instruction ends the prompt."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Return the tags between which the prompt wants results: those closed on a line of their own, in order."""
+        return tuple(dict.fromkeys(_CLOSING.findall(f"{self.system}\n{self.user}")))
 
     @property
     def digest(self) -> str:
@@ -157,6 +163,10 @@ class PromptLibrary:
     def digests(self, names: Iterable[str] | None = None) -> dict[str, str]:
         """Return the digest of each prompt, or of those named, for the record of a run; sorted by name."""
         return {name: self._prompts[name].digest for name in sorted(VARIABLES if names is None else names)}
+
+    def tags(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the tags of several prompts, each once; see `Prompt.tags`."""
+        return tuple(dict.fromkeys(tag for name in names for tag in self._prompts[name].tags))
 
     def tasks(self, names: Iterable[str], **values: str) -> str:
         """Join the KG-Linker's task sections in the order given, for the variable `tasks`.

@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from byokg.errors import (
     LlmAuthFailed,
     LlmBadReply,
+    LlmContextExceeded,
     LlmError,
     LlmInvalidRequest,
     LlmOverloaded,
@@ -65,6 +66,17 @@ _CODES: Mapping[type[LlmError], str] = {
 }
 _BY_CODE = {code: meaning for meaning, codes in _CODES.items() for code in codes.split()}
 """Services' own names of failures, in lower case: more specific than the status, and all that a stream has."""
+
+_TOO_LONG = re.compile(
+    r"(?:context|model) ?_?(?:length|window|size)|maximum context|(?:prompt|input) is too long", re.IGNORECASE
+)
+"""Services' messages on a prompt that does not fit, which have no status or code in common."""
+
+_HINTS: Sequence[tuple[str, str]] = (
+    ("response_format", "the server takes no JSON schema; use llm.structured=grammar (llama.cpp) or none"),
+    ("logits_all", "start the server with --logits_all true, or leave llm.logprobs out"),
+)
+"""Words of a server that reports an impossible request as its own fault (HTTP 500), and the next step."""
 
 _KEY_SHAPES = re.compile(r"\b(?:sk-|lsv2_|hf_)[\w*-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|(?i:\bBearer )[\w.~+/=-]{16,}")
 _AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
@@ -130,7 +142,8 @@ def _translated(error: Exception, model: str, secrets: tuple[str, ...], now: Cal
         return kind(model, reason, retry_after_s(said.headers, now()))
     if kind is LlmAuthFailed:
         return kind(model, f"{reason}; check the key (byokg doctor says which are set)")
-    return kind(model, reason)
+    hint = "".join(f"; {step}" for word, step in _HINTS if word in reason)
+    return kind(model, f"{reason}{hint}")
 
 
 class _ServiceReport:
@@ -165,6 +178,11 @@ class _ServiceReport:
 
 def _kind(error: Exception, said: _ServiceReport) -> type[LlmError]:
     """Decide which of our errors it is."""
+    if said.status is not None and said.status >= 400:
+        if said.status not in (401, 403, 429) and _TOO_LONG.search(f"{said.code} {said.text}"):
+            return LlmContextExceeded
+        if said.status == 500 and any(word in said.text for word, _ in _HINTS):
+            return LlmInvalidRequest
     named = _BY_CODE.get(said.code.lower())
     if named is not None:
         return named

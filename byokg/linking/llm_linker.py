@@ -111,7 +111,7 @@ class LlmLinker:
         """
         later = bool(context.rounds)
         shown = self.parts.context(context) if later else ""
-        messages, schema = self._messages(question, context, shown), reply_schema(self.tags)
+        messages, schema = self._messages(question, context, shown), reply_schema(self.written_tags)
         reply = self.parts.model.reply(messages, stage=STAGE, question_id=question.id, schema=schema)
         return self.read(reply.text, question, later, shown)
 
@@ -133,6 +133,11 @@ class LlmLinker:
         """Return between which tags the results of the tasks stand, in the order of the tasks."""
         queries = [TAGS[language] for language in self.languages]
         return [tag for task in self.tasks for tag in (queries if task == "query" else [task])]
+
+    @property
+    def written_tags(self) -> tuple[str, ...]:
+        """Return the tags that the tasks' prompts name, a user's own among them, in the order of the tasks."""
+        return self.parts.prompts.tags(section for task in self.tasks for section in self._sections(task, False))
 
     def tasks_text(self, later: bool) -> str:
         """Return the sections of a prompt for the tasks; `later` rounds may end with FINISH."""

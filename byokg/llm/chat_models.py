@@ -22,7 +22,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import ConfigDict, PrivateAttr
 
-from byokg.errors import ConfigError, LlmInvalidRequest, MissingExtra
+from byokg.errors import ConfigError, LlmContextExceeded, LlmInvalidRequest, MissingExtra
+from byokg.llm.local_weights import weights_place
 
 _FIELDS = ("contains", "matches", "reply", "stop", "tool_calls")
 _ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
@@ -171,17 +172,21 @@ def _rule(entry: object, place: str) -> Rule:
 class LocalChatModel(BaseChatModel):
     """Generates with a local model, loaded at the first call, one reply at a time.
 
-    Prompts are written with the tokenizer's chat template; a model without one (a base model) gets the messages' texts
-    with blank lines between. Sampling is seeded from the prompt and the sample's number (`sample` in the metadata of
-    the call), so equal calls give equal replies on equal hardware.
+    Prompts are written with `template`, else the tokenizer's chat template; a model without either (a base model) gets
+    the messages' texts with blank lines between. Sampling is seeded from the prompt and the sample's number (`sample`
+    in the metadata of the call), so equal calls give equal replies on equal hardware.
 
     Attributes:
-        model: folder, or name on the model hub.
+        model: folder, GGUF file, package of weights, or name on the model hub: see `weights_place`.
         device: `cpu`, `cuda`, `cuda:1`; None takes a GPU if there is one.
         dtype: `bfloat16`, `float16`, `float32`; None takes the type of the saved weights.
         max_tokens: longest reply.
         temperature: 0 always takes the likeliest token.
         revision: branch, tag or commit on the model hub.
+        template: Jinja template of a prompt, with `messages` (`role`, `content`) and the tokenizer's marks.
+        stop: texts that end a reply, and are no part of it.
+        logprobs: likeliest tokens given beside each token of a reply, with log-probabilities; 0 gives those of the
+            reply alone, None none.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
@@ -193,6 +198,9 @@ class LocalChatModel(BaseChatModel):
     max_tokens: int = 1024
     temperature: float = 0.0
     revision: str | None = None
+    template: str | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
 
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _generating: threading.Lock = PrivateAttr(default_factory=threading.Lock)
@@ -210,6 +218,9 @@ class LocalChatModel(BaseChatModel):
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "revision": self.revision,
+            "template": self.template,
+            "stop": list(self.stop),
+            "logprobs": self.logprobs,
         }
 
     def get_token_ids(self, text: str) -> list[int]:
@@ -239,7 +250,7 @@ class LocalChatModel(BaseChatModel):
         dtype = "auto" if self.dtype is None else getattr(torch, self.dtype, None)
         if dtype is None:
             raise ConfigError(f"llm.dtype={self.dtype} is unknown to torch; give bfloat16, float16 or float32")
-        place = str(Path(self.model).expanduser()) if Path(self.model).expanduser().exists() else self.model
+        place = weights_place(self.model)
         try:
             tokenizer = AutoTokenizer.from_pretrained(place, revision=self.revision)
             model = AutoModelForCausalLM.from_pretrained(place, revision=self.revision, torch_dtype=dtype)
@@ -258,14 +269,18 @@ class LocalChatModel(BaseChatModel):
         model, tokenizer = self.load()
         sample = int((run_manager.metadata if run_manager else {}).get("sample", 0))
         with self._generating:
-            return self._decoded(model, tokenizer, messages, sample)
+            return self._decoded(model, tokenizer, messages, (*self.stop, *(stop or ())), sample)
 
-    def _decoded(self, model: Any, tokenizer: Any, messages: list[BaseMessage], sample: int) -> ChatResult:
+    def _decoded(
+        self, model: Any, tokenizer: Any, messages: list[BaseMessage], stops: tuple[str, ...], sample: int
+    ) -> ChatResult:
         import torch
+        from transformers import LogitsProcessorList, StoppingCriteriaList
 
         turns = [{"role": _ROLES.get(message.type, "user"), "content": str(message.content)} for message in messages]
-        if tokenizer.chat_template:
-            prompt = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        template = self.template or tokenizer.chat_template
+        if template:
+            prompt = self._written(tokenizer, turns, template)
             encoded = tokenizer(prompt, return_tensors="pt", add_special_tokens=False)
         else:
             prompt = "\n\n".join(turn["content"] for turn in turns)
@@ -273,31 +288,103 @@ class LocalChatModel(BaseChatModel):
         ids = encoded["input_ids"].to(model.device)  # (1, T)
         longest = getattr(model.config, "max_position_embeddings", None)
         if longest is not None and ids.shape[1] + self.max_tokens > longest:
-            raise LlmInvalidRequest(
+            raise LlmContextExceeded(
                 f"hf_local/{self.model}",
                 f"the prompt has {ids.shape[1]:,} tokens, and with max_tokens={self.max_tokens:,} exceeds the model's "
-                f"{longest:,}; shorten the context, or lower llm.max_tokens",
+                f"{longest:,}",
             )
         sampling = {"do_sample": True, "temperature": self.temperature} if self.temperature else {"do_sample": False}
         if self.temperature:
             digest = hashlib.sha256(f"{sample} {prompt}".encode("utf-8", "replace")).digest()
             torch.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+        watched = _Watched(tokenizer, ids.shape[1], stops, self.logprobs)
         with torch.inference_mode():
             generated = model.generate(
                 ids,
                 attention_mask=encoded["attention_mask"].to(model.device),
                 max_new_tokens=self.max_tokens,
                 pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
+                logits_processor=LogitsProcessorList([] if self.logprobs is None else [watched.keep_scores]),
+                stopping_criteria=StoppingCriteriaList([watched.is_stopped]),
                 **sampling,
             )
         new = generated[0, ids.shape[1] :]
         ends = model.generation_config.eos_token_id
         ends = set(ends) if isinstance(ends, list) else {ends}
-        finished = len(new) > 0 and int(new[-1]) in ends
+        text = tokenizer.decode(new, skip_special_tokens=True)
+        whole = watched.before_stop(text)
+        finished = len(new) > 0 and (int(new[-1]) in ends or whole != text)
+        metadata = {"finish_reason": "stop" if finished else "length", "model_name": self.model}
+        if self.logprobs is not None:
+            metadata["logprobs"] = {"content": watched.entries(generated, len(whole))}
         usage = {"input_tokens": ids.shape[1], "output_tokens": len(new), "total_tokens": ids.shape[1] + len(new)}
-        message = AIMessage(
-            tokenizer.decode(new, skip_special_tokens=True),
-            response_metadata={"finish_reason": "stop" if finished else "length", "model_name": self.model},
-            usage_metadata=usage,
-        )
+        message = AIMessage(whole, response_metadata=metadata, usage_metadata=usage)
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _written(self, tokenizer: Any, turns: list[dict[str, str]], template: str) -> str:
+        try:
+            return str(
+                tokenizer.apply_chat_template(turns, chat_template=template, add_generation_prompt=True, tokenize=False)
+            )
+        except Exception as error:  # jinja2's tree, and what templates raise for roles that they do not know
+            reason = " ".join(str(error).split())[:300]
+            raise ConfigError(
+                f"the prompt template of llm.model={self.model} fails: {reason}; set llm.template"
+            ) from error
+
+
+class _Watched:
+    """Watches one generation: its end at a text, and the scores of its tokens.
+
+    Args:
+        tokenizer: the model's.
+        prompt_tokens: tokens before the first generated one.
+        stops: texts that end the reply.
+        others: likeliest tokens kept with each token; None keeps no scores.
+    """
+
+    def __init__(self, tokenizer: Any, prompt_tokens: int, stops: tuple[str, ...], others: int | None) -> None:
+        self._tokenizer, self._prompt_tokens, self._stops, self._others = tokenizer, prompt_tokens, stops, others
+        self._steps: list[tuple[list[tuple[int, float]], Any]] = []
+        """For each token the likeliest ones in its place, and the log-probabilities of all until the next is chosen."""
+        self._chosen: list[float] = []
+
+    def keep_scores(self, ids: Any, scores: Any) -> Any:
+        """Keep the scores of the next token; a `LogitsProcessor`."""
+        self._choose(ids)
+        logprobs = scores[0].float().log_softmax(-1)
+        values, tokens = logprobs.topk(min(self._others or 0, len(logprobs)))
+        self._steps.append((list(zip(tokens.tolist(), values.tolist(), strict=True)), logprobs))
+        return scores
+
+    def _choose(self, ids: Any) -> None:
+        if len(self._chosen) < len(self._steps):
+            self._chosen.append(float(self._steps[-1][1][ids[0, self._prompt_tokens + len(self._chosen)]]))
+            self._steps[-1] = (self._steps[-1][0], None)  # a megabyte for 262,144 tokens
+
+    def is_stopped(self, ids: Any, scores: Any, **kwargs: Any) -> Any:
+        """True for a row that ends in one of the texts; a `StoppingCriteria`."""
+        return ids.new_tensor([self._ends(row[self._prompt_tokens :]) for row in ids], dtype=bool)
+
+    def _ends(self, new: Any) -> bool:
+        longest = max(map(len, self._stops), default=0)
+        # A token has at least one character, so the last ones hold the whole text.
+        end = self._tokenizer.decode(new[-longest - 1 :], skip_special_tokens=True) if longest else ""
+        return any(text in end for text in self._stops)
+
+    def before_stop(self, text: str) -> str:
+        """Return a reply up to the first text that ends it."""
+        found = [place for stop in self._stops if (place := text.find(stop)) >= 0]
+        return text[: min(found, default=len(text))]
+
+    def entries(self, ids: Any, length: int) -> list[dict[str, Any]]:
+        """Return the tokens of the first `length` characters as OpenAI's protocol writes them."""
+        self._choose(ids)
+        found, place = [], 0
+        for token, logprob, (others, _) in zip(ids[0, self._prompt_tokens :], self._chosen, self._steps, strict=True):
+            text = self._tokenizer.decode([token], skip_special_tokens=True)
+            if text and place < length:
+                top = [{"token": self._tokenizer.decode([other]), "logprob": value} for other, value in others]
+                found.append({"token": text, "logprob": logprob, "top_logprobs": top})
+            place += len(text)
+        return found

@@ -134,8 +134,20 @@ class Call:
 
 
 @dataclass(frozen=True)
+class ReplyToken:
+    """A token of a reply, its log-probability (natural, at most 0), and those of the likeliest tokens in its place."""
+
+    text: str
+    logprob: float
+    alternatives: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
 class Reply:
-    """A model's reply. `model` is the service's name of the model, `seconds` the time of the last attempt."""
+    """A model's reply. `model` is the service's name of the model, `seconds` the time of the last attempt.
+
+    `tokens` are those of the text if `llm.logprobs` is set and the service has log-probabilities; else there are none.
+    """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -144,6 +156,7 @@ class Reply:
     model: str = ""
     seconds: float = 0.0
     retries: int = 0
+    tokens: tuple[ReplyToken, ...] = ()
 
 
 class ReplyStore(Protocol):
@@ -227,7 +240,21 @@ def reply_record(reply: Reply) -> dict[str, Any]:
         "model": reply.model,
         "seconds": reply.seconds,
         "retries": reply.retries,
+        **({"tokens": token_records(reply.tokens)} if reply.tokens else {}),
     }
+
+
+def token_records(tokens: Sequence[ReplyToken]) -> list[list[Any]]:
+    """Return tokens as JSON holds them: text, log-probability, alternatives."""
+    return [[token.text, token.logprob, dict(token.alternatives)] for token in tokens]
+
+
+def read_tokens(records: Sequence[Any]) -> tuple[ReplyToken, ...]:
+    """Read what `token_records` writes. Raises ValueError or TypeError if it is none."""
+    return tuple(
+        ReplyToken(_checked(text, str, "text"), float(logprob), {name: float(value) for name, value in others.items()})
+        for text, logprob, others in records
+    )
 
 
 def tool_record(tool: ToolCall) -> dict[str, Any]:
@@ -272,6 +299,7 @@ def read_reply(record: Mapping[str, Any]) -> Reply:
         _checked(record.get("model", ""), str, "text"),
         float(record.get("seconds", 0.0)),
         int(record.get("retries", 0)),
+        read_tokens(record.get("tokens", ())),
     )
 
 
@@ -398,7 +426,8 @@ def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, se
     text = refusal if isinstance(refusal, str) and not message.text else str(message.text)
     calls = tuple(ToolCall(str(call["id"]), call["name"], call["args"]) for call in message.tool_calls)
     named = metadata.get("model_name") or metadata.get("model")
-    return Reply(text, calls, stop, _usage(message, model), str(named or model), seconds)
+    tokens = _tokens(metadata.get("logprobs"), model)
+    return Reply(text, calls, stop, _usage(message, model), str(named or model), seconds, tokens=tokens)
 
 
 def estimated_tokens(messages: Sequence[Message], parameters: Mapping[str, JSON]) -> int:
@@ -407,6 +436,23 @@ def estimated_tokens(messages: Sequence[Message], parameters: Mapping[str, JSON]
         str(parameters.get("tools", ""))
     )
     return size // 4 + 1
+
+
+_LEAST_LOGPROB = -9999.0
+"""Log-probability of an impossible token, as OpenAI writes it: JSON has no infinity."""
+
+
+def _tokens(logprobs: Any, model: str) -> tuple[ReplyToken, ...]:
+    """Read the log-probabilities that a service adds to a reply; none if it adds none."""
+
+    def read(entry: Mapping[str, Any]) -> tuple[str, float]:
+        return str(entry["token"]), max(float(entry["logprob"]), _LEAST_LOGPROB)
+
+    try:
+        entries = (logprobs or {}).get("content") or ()
+        return tuple(ReplyToken(*read(entry), dict(map(read, entry.get("top_logprobs") or ()))) for entry in entries)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LlmBadReply(model, f"the log-probabilities of the reply cannot be read: {error!r}") from error
 
 
 def _marked(text: str, marks: CacheMarks) -> list[dict[str, Any]]:

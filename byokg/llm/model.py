@@ -20,7 +20,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from byokg.errors import (
     ByokgError,
@@ -47,6 +47,7 @@ from byokg.llm.messages import (
     from_langchain,
     to_langchain,
 )
+from byokg.llm.reply_blocks import reply_grammar
 from byokg.llm.retry import Deadline, RateLimits, RetryPolicy, Spent, current_question, current_sample, token_receiver
 from byokg.service_errors import as_llm_error, is_filtered, known_secrets
 
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
 T = TypeVar("T")
+
+Structured = Literal["none", "json_schema", "grammar"]
+"""How a server holds replies to the form that prompts demand."""
 
 
 class SingleFlight(Generic[T]):
@@ -177,8 +181,9 @@ class LanguageModel:
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
         note: called once when the environment sends traces to LangSmith; None warns.
         pending: collects calls instead of sending them, to be answered together later; None sends them.
-        structured: True to hold replies to the JSON schema given to `reply`, through LangChain's
-            `with_structured_output`; a chat model without it is called as usual.
+        structured: `json_schema` to hold replies to the schema given to `reply`, through LangChain's
+            `with_structured_output` (a chat model without it is called as usual); `grammar` to send the same as a
+            grammar of tagged results, in the member `grammar` of llama.cpp's servers; `none` for neither.
 
     Raises:
         ConfigError: it can neither call nor replay, or a reply's identity is undefined.
@@ -198,7 +203,7 @@ class LanguageModel:
     callbacks: Sequence[BaseCallbackHandler] = ()
     note: Callable[[str], None] | None = None
     pending: PendingCalls | None = None
-    structured: bool = False
+    structured: Structured = "none"
 
     def __post_init__(self) -> None:
         if self.timeout_s is not None and not self.timeout_s > 0:
@@ -242,8 +247,12 @@ class LanguageModel:
         """Return the record of what `reply` would ask with the same arguments."""
         parameters: dict[str, JSON] = dict(self.parameters or {})
         parameters |= {"tools": list(tools)} if tools else {}
+        if schema is not None and schema["properties"] and self.structured == "json_schema":
+            parameters["schema"] = schema
+        elif schema is not None and schema["properties"] and self.structured == "grammar" and not body:
+            most: Any = parameters.get("max_tokens")
+            body = {"grammar": reply_grammar(schema, most)}
         parameters |= {_BODY: dict(body)} if body else {}
-        parameters |= {"schema": schema} if schema is not None and self.structured else {}
         return Call(self.provider, self.model, tuple(messages), parameters, sample)
 
     def reply(
@@ -270,8 +279,8 @@ class LanguageModel:
                 (`calling.sampling`), or the first. A `seed` in the body of its requests is that much higher.
             tools: tools of the model, each as an OpenAI function (`name`, `description`, `parameters`).
             body: further members of this request alone, for servers with OpenAI's chat protocol.
-            schema: JSON schema of the reply, with a title; used if the model is `structured`, and the text of the
-                reply is JSON then.
+            schema: JSON schema of the reply, with a title; used if the model is `structured`. The text of the reply is
+                JSON then, or tagged results under a grammar.
 
         Returns:
             A reply that ends by itself or in tool calls, and is not empty.

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from byokg.errors import ConfigError, MissingExtra
 from byokg.llm.batch import PendingCalls
 from byokg.llm.messages import JSON, Meter, ReplyStore
-from byokg.llm.model import LanguageModel
+from byokg.llm.model import LanguageModel, Structured
 from byokg.llm.retry import RateLimits, RetryPolicy
 
 if TYPE_CHECKING:
@@ -102,10 +102,11 @@ class Provider:
                 f"llm={self.option} has replies that come later, for many questions together; use it with byokg eval"
                 + (", or leave llm.batch=true out" if self.option == "anthropic" else "")
             )
-        structured: bool = getattr(self, "structured", False)
-        if structured and self.answers_later:
+        structured: Structured = getattr(self, "structured", "none")
+        if structured != "none" and self.answers_later:
             raise ConfigError(
-                f"llm.structured=true needs replies at once, and those of llm={self.option} come later; leave it out"
+                f"llm.structured={structured} needs replies at once, and those of llm={self.option} come later; leave "
+                "it out"
             )
         asks = not self.answers_later and not (store is not None and store.replay_only)
         return LanguageModel(
@@ -147,17 +148,21 @@ class RemoteModel(Provider):
         temperature: 0 or more; None leaves it to the service, and some models allow nothing else.
         max_tokens: longest reply.
         extra_body: further members of the request, sent as they are (`top_p`, `seed`, `thinking`, …).
-        structured: True to let the service hold replies to the JSON schema of the request, if it can.
+        logprobs: alternatives recorded with each token and its log-probability, for services that have them; 0 for
+            none, None for no log-probabilities.
+        structured: `json_schema` lets the service hold replies to the JSON schema of the request, if it can; `grammar`
+            is for llama.cpp's servers, which then write the tags that prompts demand; `none` leaves replies free.
     """
 
     temperature: float | None = None
     max_tokens: int | None = 4096
     extra_body: Mapping[str, Any] | None = None
-    structured: bool = False
+    logprobs: int | None = None
+    structured: Structured = "none"
 
     def parameters(self) -> dict[str, JSON]:
         """Return the settings in a reply's key; the same for all providers, so that `Replay` finds their replies."""
-        return _parameters(self.temperature, self.max_tokens, self.extra_body)
+        return _parameters(self.temperature, self.max_tokens, self.extra_body, self.logprobs)
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,11 @@ class Service(RemoteModel):
     def _made(self, service: str, /, **settings: Any) -> BaseChatModel:
         """Make a chat model of a service, by LangChain's name for it; values that its class refuses are wrong
         settings."""
+        if not isinstance(self, OpenAICompatible):
+            if self.logprobs is not None:
+                raise ConfigError(f"llm={self.option} has no log-probabilities; leave llm.logprobs out")
+            if self.structured == "grammar":
+                raise ConfigError(f"llm={self.option} takes no grammar; use llm.structured=json_schema")
         make = self._imported("langchain.chat_models", "init_chat_model")
         settings |= {"temperature": self.temperature, "streaming": self.streaming or None}
         given = {name: value for name, value in settings.items() if value is not None}
@@ -353,6 +363,8 @@ class OpenAICompatible(Service):
             "api_key": self._key(self.key_variable) if own else os.environ.get(self.key_variable) or NO_KEY,
             "use_responses_api": False,
             "extra_body": body or None,
+            "logprobs": None if self.logprobs is None else True,
+            "top_logprobs": self.logprobs,
             **limit,
         }
         if not azure:
@@ -392,7 +404,8 @@ class LangChain(Service):
 
 @dataclass(frozen=True)
 class HfLocal(Provider):
-    """A causal language model in this process; `model` is a folder, or a name on the model hub.
+    """A causal language model in this process; `model` is a folder, a GGUF file, an installed package of weights, or a
+    name on the model hub (`byokg.llm.local_weights`).
 
     Attributes:
         temperature: 0 always takes the likeliest token.
@@ -400,6 +413,10 @@ class HfLocal(Provider):
         device: `cpu`, `cuda`, `cuda:1`; None takes a GPU if there is one.
         dtype: `bfloat16`, `float16`, `float32`; None takes the type of the saved weights.
         revision: branch, tag or commit on the model hub.
+        template: Jinja template of a prompt; None takes the tokenizer's, or the messages with blank lines between.
+        stop: texts that end a reply.
+        logprobs: alternatives recorded with each token and its log-probability; 0 for none, None for no
+            log-probabilities.
     """
 
     option = "hf_local"
@@ -409,6 +426,9 @@ class HfLocal(Provider):
     device: str | None = None
     dtype: str | None = None
     revision: str | None = None
+    template: str | None = None
+    stop: Sequence[str] = ()
+    logprobs: int | None = None
 
     def chat_model(self) -> BaseChatModel:
         """Return the chat model, which loads its weights on first use."""
@@ -420,8 +440,10 @@ class HfLocal(Provider):
 
     def parameters(self) -> dict[str, JSON]:
         """Return the settings in a reply's key."""
-        weights = {name: value for name in ("dtype", "revision") if (value := getattr(self, name))}
-        return _parameters(self.temperature, self.max_tokens, weights)
+        further: dict[str, JSON] = {"dtype": self.dtype, "revision": self.revision, "template": self.template}
+        further = {name: value for name, value in further.items() if value}
+        further |= {"stop": list(self.stop)} if self.stop else {}
+        return _parameters(self.temperature, self.max_tokens, further, self.logprobs)
 
 
 @dataclass(frozen=True)
@@ -470,14 +492,19 @@ class Deferred(Replay):
 
 
 def _parameters(
-    temperature: float | None, max_tokens: int | None, further: Mapping[str, JSON] | None
+    temperature: float | None,
+    max_tokens: int | None,
+    further: Mapping[str, JSON] | None,
+    logprobs: int | None = None,
 ) -> dict[str, JSON]:
     """Return the settings that decide a reply, checked; those left to the service are left out."""
     if max_tokens is not None and max_tokens < 1:
         raise ConfigError(f"llm.max_tokens={max_tokens} leaves no room for a reply; give 1 or more")
     if temperature is not None and not temperature >= 0:
         raise ConfigError(f"llm.temperature={temperature} is below 0; give 0 or more, or null")
-    found: dict[str, JSON] = {"temperature": temperature, "max_tokens": max_tokens}
+    if logprobs is not None and logprobs < 0:
+        raise ConfigError(f"llm.logprobs={logprobs} is below 0; give 0 or more, or null for no log-probabilities")
+    found: dict[str, JSON] = {"temperature": temperature, "max_tokens": max_tokens, "logprobs": logprobs}
     return {name: value for name, value in found.items() if value is not None} | dict(further or {})
 
 

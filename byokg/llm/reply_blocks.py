@@ -250,6 +250,42 @@ _ENTRIES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+_CHARACTERS_A_TOKEN = 3
+"""Of text in most languages; a grammar bounds a reply by it, so that a model that repeats itself comes to an end."""
+_LINE, _FEWEST_LINES, _MOST_LINES = 160, 4, 120
+_GRAMMARS = {
+    "lines": r"[^<>\r\n\t ] [^<>\r\n]{0,%d}",
+    "paths": 'step (" -> " step){0,3}',
+    "text": r"[^<\r\n] [^\r\n]{0,%d}",
+}
+
+
+def reply_grammar(schema: Mapping[str, Any], max_tokens: int | None = None) -> str:
+    """Return the grammar (GBNF, of llama.cpp) of a reply with a block between tags for each result, as prompts demand.
+
+    Lists have one item a line, paths have at most four relations with arrows between, all else is text; a block may be
+    empty. Lengths are bounded, since a weak model writes on forever.
+
+    Args:
+        schema: one of `reply_schema`.
+        max_tokens: longest reply, shared by the blocks; None is 4,096.
+    """
+    entries: Mapping[str, Mapping[str, Any]] = schema["properties"]
+    share = _CHARACTERS_A_TOKEN * (max_tokens or 4096) // max(1, len(entries)) // _LINE
+    most = min(_MOST_LINES, max(_FEWEST_LINES, share))
+    kinds = {
+        tag: "text" if entry["type"] == "string" else "paths" if entry["items"]["type"] == "array" else "lines"
+        for tag, entry in entries.items()
+    }
+    written = [rf'"<{tag}>\n" ({kind} "\n"){{0,{most}}} "</{tag}>"' for tag, kind in kinds.items()]
+    rules = ["root ::= " + r' "\n" '.join(written)]
+    for kind in dict.fromkeys(kinds.values()):
+        rules.append(f"{kind} ::= {_GRAMMARS[kind].replace('%d', str(_LINE - 1))}")
+    if "paths" in kinds.values():
+        rules.append(r"step ::= [^<>\r\n\t -] [^<>\r\n]{0,79}")
+    return "\n".join(rules)
+
+
 # Tags
 
 

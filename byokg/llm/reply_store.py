@@ -38,12 +38,23 @@ from typing import Any, Literal, Self, cast
 
 from byokg.errors import ReplyStoreError
 from byokg.files import open_database, transaction
-from byokg.llm.messages import Call, Reply, Stop, Usage, call_record, read_call, read_tool_call, tool_record
+from byokg.llm.messages import (
+    Call,
+    Reply,
+    Stop,
+    Usage,
+    call_record,
+    read_call,
+    read_tokens,
+    read_tool_call,
+    token_records,
+    tool_record,
+)
 
 Mode = Literal["auto", "record", "replay", "off"]
 
 FORMAT = 0x62796F67  # "byog", SQLite's application id
-VERSION = 1
+VERSION = 2  # 1 had no tokens
 
 _SHARED_CHARACTERS = 200
 """Texts at least this long are kept apart, once each."""
@@ -57,7 +68,7 @@ CREATE TABLE replies (
     text TEXT NOT NULL, tool_calls TEXT NOT NULL, stop TEXT NOT NULL, answered_by TEXT NOT NULL,
     input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
     cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL,
-    seconds REAL NOT NULL, retries INTEGER NOT NULL
+    seconds REAL NOT NULL, retries INTEGER NOT NULL, tokens TEXT NOT NULL
 );
 CREATE INDEX replies_by_ending ON replies (ending);
 CREATE TABLE texts (digest BLOB PRIMARY KEY, content BLOB NOT NULL);
@@ -67,7 +78,7 @@ PRAGMA user_version = {VERSION}
 """
 _REPLY = (
     "text, tool_calls, stop, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, answered_by, seconds, "
-    "retries"
+    "retries, tokens"
 )
 
 
@@ -288,7 +299,8 @@ class RecordedReplies:
                     self.path, None, "does not exist, so nothing can be replayed; import replies, or use mode auto"
                 )
             self._files = (open_database(self.path, read_only=True), None)
-            _check(self._files[0], self.path)
+            if _check(self._files[0], self.path) == 1:
+                self._files[0].execute(_AS_VERSION_2)
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         writer = open_database(self.path)
@@ -296,7 +308,9 @@ class RecordedReplies:
             if writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
                 for statement in _TABLES.strip().split(";\n"):
                     writer.execute(statement)
-            _check(writer, self.path)
+            if _check(writer, self.path) == 1:
+                writer.execute("ALTER TABLE replies ADD COLUMN tokens TEXT NOT NULL DEFAULT ''")
+                writer.execute(f"PRAGMA user_version = {VERSION}")
         self._files = (open_database(self.path), writer)
 
     def _connections(self) -> tuple[sqlite3.Connection, sqlite3.Connection | None]:
@@ -407,13 +421,19 @@ def differences(call: Call, other: Call) -> list[str]:
 # Rows
 
 
-def _check(file: sqlite3.Connection, path: Path) -> None:
+_AS_VERSION_2 = "CREATE TEMP VIEW replies AS SELECT rowid, *, '' AS tokens FROM main.replies"
+"""Has a file of version 1 that is only read look like one of version 2."""
+
+
+def _check(file: sqlite3.Connection, path: Path) -> int:
+    """Return the version of a file; raises `ReplyStoreError` for one that cannot be used."""
     kind = file.execute("PRAGMA application_id").fetchone()[0]
     version = file.execute("PRAGMA user_version").fetchone()[0]
     if kind != FORMAT:
         raise ReplyStoreError(path, None, "is a database of something else; name another file")
     if version > VERSION:
         raise ReplyStoreError(path, None, f"has version {version}, this byokg reads up to {VERSION}; upgrade byokg")
+    return int(version)
 
 
 def _insert(file: sqlite3.Connection, each: RecordedReply, replace: bool) -> None:
@@ -423,7 +443,7 @@ def _insert(file: sqlite3.Connection, each: RecordedReply, replace: bool) -> Non
         key, *map(_storable, (call.provider, call.model, each.stage)), each.recorded, _pack(file, call), _ending(call),
         _storable(reply.text), _tools(reply), reply.stop, _storable(reply.model),
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
-        reply.seconds, reply.retries,
+        reply.seconds, reply.retries, json.dumps(token_records(reply.tokens)) if reply.tokens else "",
     )  # fmt: skip
     verb = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
     file.execute(f"{verb} INTO replies VALUES ({', '.join('?' * len(row))})", row)
@@ -433,7 +453,9 @@ def _insert(file: sqlite3.Connection, each: RecordedReply, replace: bool) -> Non
 def _reply(row: Sequence[Any]) -> Reply:
     """Read the columns `_REPLY`."""
     tools = () if row[1] == "[]" else tuple(read_tool_call(tool) for tool in json.loads(row[1]))
-    return Reply(_restored(row[0]), tools, cast(Stop, row[2]), Usage(*row[3:7]), _restored(row[7]), row[8], row[9])
+    tokens = read_tokens(json.loads(row[10])) if row[10] else ()
+    counts = Usage(*row[3:7])
+    return Reply(_restored(row[0]), tools, cast(Stop, row[2]), counts, _restored(row[7]), row[8], row[9], tokens)
 
 
 def _record(file: sqlite3.Connection, key: bytes) -> RecordedReply | None:

@@ -83,7 +83,7 @@ class LlmAnswerer:
         written = self._context.write(context)
         facts = written.block + _last_query(context)
         messages = prompt_messages(self._prompt.fill(graph_context=facts, question=question.text))
-        schema = reply_schema(["answers"])
+        schema = reply_schema(self._prompt.tags)
         reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         grounds = shown_grounds(self._store, context, written)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text, known=grounds.names)
@@ -178,7 +178,7 @@ class Direct:
     def __init__(self, parts: Parts, thinking: bool = False) -> None:
         self._model = parts.model
         self._prompt = parts.prompts["direct_cot" if thinking else "direct"]
-        self._schema = reply_schema(["reason", "answers"] if thinking else ["answers"], cited=False)
+        self._schema = reply_schema([*(["reason"] if thinking else []), *self._prompt.tags], cited=False)
 
     def run(self, question: Question) -> Answer:
         """Answer one question. Raises `LlmError`."""
@@ -274,9 +274,9 @@ class QueryWriter:
             question=question.text,
         )
         tag = TAGS[self._language]
-        reply = self._model.reply(
-            prompt_messages(filled), stage=QUERY_STAGE, question_id=question.id, schema=reply_schema([tag])
-        )
+        schema = reply_schema(self._prompt.tags)
+        messages = prompt_messages(filled)
+        reply = self._model.reply(messages, stage=QUERY_STAGE, question_id=question.id, schema=schema)
         text = read_query(reply.text, tag)
         return (GraphQuery(self._language, text),) if text else ()
 

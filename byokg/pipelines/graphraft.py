@@ -74,14 +74,14 @@ class NamedEntities:
         self._model = parts.model
         self._prompt = parts.prompts[prompt or _INSTRUCTIONS]
         self._values = {"tasks": parts.prompts.tasks(["task_entities"])} if prompt is None else {}
+        self._schema = reply_schema(parts.prompts.tags(["task_entities"])) if prompt is None else None
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return a mention of each entity that was named; a type before a colon is left out. Raises `LlmError`."""
         if question.topic_ids:
             return GoldEntities().propose(question, context)
         messages = prompt_messages(self._prompt.fill(question=question.text, **self._values))
-        schema = reply_schema(["entities"]) if self._values else None
-        reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id, schema=schema)
+        reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id, schema=self._schema)
         known = question_names(question.text)
         if self._values:
             names = list(read_list(reply.text, "entities", shown=question.text, known=known).items)

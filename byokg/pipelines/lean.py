@@ -144,7 +144,7 @@ class Lean:
             turn=_MORE if left else _LAST,
             question=question.text,
         )
-        schema = reply_schema(["answers", *self.reader.tags])
+        schema = reply_schema([*self.parts.prompts["lean"].tags, *self.reader.written_tags])
         return self.parts.model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
 
 

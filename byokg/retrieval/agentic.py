@@ -351,7 +351,7 @@ class AgenticRetriever:
         question = walk.request.question
         walk.calls += 1
         filled = self.parts.prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
-        schema = reply_schema(["selected" if stage == RELATION_STAGE else "next-entities"])
+        schema = reply_schema(self.parts.prompts[prompt].tags)
         return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id, schema=schema).text
 
     def _requested(self, request: Request) -> str:

@@ -297,7 +297,8 @@ class QueryRetriever:
 
     def _repaired(self, language: Language, text: str, problem: str, request: Request) -> str:
         """Return a correction by the model; empty if it has none."""
-        filled = self._parts.prompts[f"{language}_repair"].fill(
+        prompt = self._parts.prompts[f"{language}_repair"]
+        filled = prompt.fill(
             schema=self._schema.render(
                 request.question.text, self._schema_tokens, [one.id for one in request.linked.entities]
             ).text,
@@ -309,7 +310,7 @@ class QueryRetriever:
             prompt_messages(filled),
             stage=REPAIR_STAGE,
             question_id=request.question.id,
-            schema=reply_schema([TAGS[language]]),
+            schema=reply_schema(prompt.tags),
         )
         return read_query(reply.text, TAGS[language]) or ""
 

@@ -87,3 +87,54 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
         ask(HfLocal(str(tmp_path), device="cpu").language_model())
     with pytest.raises(ConfigError, match="unknown to torch"):
         ask(HfLocal(str(tmp_path), device="cpu", dtype="float17").language_model())
+
+
+TURNS = "{% for message in messages %}{{ message.role }} : {{ message.content }} {% endfor %}"
+
+
+def test_a_template_of_the_settings_writes_the_prompt(folder: Path) -> None:
+    model = HfLocal(str(folder), max_tokens=2, device="cpu", template=TURNS).language_model()
+    assert ask(model).usage.input_tokens == 6  # "user", ":", and four words
+    broken = HfLocal(str(folder), device="cpu", template="{{ messages.system.content }}{{ raise('no') }}")
+    with pytest.raises(ConfigError, match=r"template of llm\.model=.* fails: .*set llm\.template"):
+        ask(broken.language_model())
+
+
+def test_a_stop_text_ends_a_reply_and_is_no_part_of_it(folder: Path) -> None:
+    whole = ask(HfLocal(str(folder), max_tokens=8, device="cpu").language_model())
+    words = whole.text.split()
+    stopped = ask(HfLocal(str(folder), max_tokens=8, device="cpu", stop=(words[1],)).language_model())
+    before = whole.text[: whole.text.index(words[1])]
+    assert stopped.text == before and stopped.usage.output_tokens < whole.usage.output_tokens
+    assert stopped.stop == "end"
+
+
+def test_log_probabilities_are_those_of_the_model(folder: Path) -> None:
+    import torch
+
+    model = HfLocal(str(folder), max_tokens=4, device="cpu", logprobs=2).language_model()
+    reply = ask(model)
+    assert model.chat_model is not None
+    weights, tokenizer = model.chat_model.load()  # type: ignore[attr-defined]
+    ids = tokenizer("who directed heat ?", return_tensors="pt")["input_ids"]
+    for token in reply.tokens:
+        with torch.inference_mode():
+            expected = weights(ids).logits[0, -1].log_softmax(-1)
+        best = int(expected.argmax())
+        assert token.text == tokenizer.decode([best])
+        assert token.logprob == pytest.approx(float(expected[best]), abs=1e-5)
+        assert list(token.alternatives.values()) == pytest.approx(expected.topk(2).values.tolist(), abs=1e-5)
+        ids = torch.cat([ids, ids.new_tensor([[best]])], 1)
+    assert "".join(token.text for token in reply.tokens) == reply.text.replace(" ", "")
+    assert ask(HfLocal(str(folder), max_tokens=4, device="cpu").language_model()).tokens == ()
+
+
+def test_settings_that_decide_a_reply_are_part_of_its_key(folder: Path) -> None:
+    plain, stopped, scored = (
+        HfLocal("m", **given).parameters()  # type: ignore[arg-type]
+        for given in ({}, {"stop": ["x"], "template": "y"}, {"logprobs": 0})
+    )
+    assert plain == {"temperature": 0.0, "max_tokens": 1024}
+    assert stopped == {**plain, "stop": ["x"], "template": "y"} and scored == {**plain, "logprobs": 0}
+    with pytest.raises(ConfigError, match=r"llm\.logprobs=-1 is below 0"):
+        HfLocal("m", logprobs=-1).parameters()

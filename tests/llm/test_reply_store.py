@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -23,6 +24,7 @@ from byokg.llm.messages import (
     Message,
     Reply,
     ReplyStore,
+    ReplyToken,
     ToolCall,
     Usage,
     call_record,
@@ -412,10 +414,32 @@ def test_other_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
     RecordedReplies(newer).close()
     with sqlite3.connect(newer) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(ReplyStoreError, match="has version 99, this byokg reads up to 1; upgrade"):
+    with pytest.raises(ReplyStoreError, match="has version 99, this byokg reads up to 2; upgrade"):
         RecordedReplies(newer)
     with pytest.raises(ReplyStoreError):
         RecordedReplies(tmp_path)
+
+
+def test_tokens_are_kept_and_a_file_of_version_1_is_read_without(tmp_path: Path) -> None:
+    path = tmp_path / "replies.sqlite"
+    tokens = (ReplyToken(" Tokyo", -0.25, {" Tokyo": -0.25, " Osaka": -4.5}), ReplyToken("\n", -9999.0))
+    with RecordedReplies(path) as store:
+        store.put(call(), Reply(" Tokyo\n", tokens=tokens))
+        store.put(call("other"), Reply("other"))
+        assert store.get(call()) == Reply(" Tokyo\n", tokens=tokens)
+        exported = next(each for each in store.recorded() if each.reply.tokens)
+    assert read_reply(json.loads(json.dumps(reply_record(exported.reply)))) == exported.reply
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE replies DROP COLUMN tokens")
+        connection.execute("PRAGMA user_version = 1")
+    modes: tuple[Mode, ...] = ("replay", "auto")
+    for mode in modes:
+        with RecordedReplies(path, mode) as store:
+            assert store.get(call()) == Reply(" Tokyo\n") and len(list(store.recorded())) == 2
+            assert store.nearest(call("third"))
+    with RecordedReplies(path) as store:
+        store.put(call("third"), Reply("x", tokens=tokens))
+        assert store.get(call("third")) == Reply("x", tokens=tokens)
 
 
 def test_a_closed_store_says_so(store: RecordedReplies) -> None:

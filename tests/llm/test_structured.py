@@ -49,7 +49,7 @@ def test_the_service_is_given_the_schema_and_the_reply_is_read_as_any_other(
     provider: str, answer: Any, server: ModelServer
 ) -> None:
     server.answer = answer
-    reply = model(provider, server, structured=True).reply(
+    reply = model(provider, server, structured="json_schema").reply(
         [Message("user", "Who directed Heat?")], stage="s", question_id="q", schema=SCHEMA
     )
     assert reply.stop == "end" and not reply.tool_calls and json.loads(reply.text) == RESULTS
@@ -63,7 +63,7 @@ def test_the_service_is_given_the_schema_and_the_reply_is_read_as_any_other(
 
 
 def test_nothing_changes_where_it_is_not_asked_for(server: ModelServer) -> None:
-    plain, structured = model("openai", server), model("openai", server, structured=True)
+    plain, structured = model("openai", server), model("openai", server, structured="json_schema")
     messages = [Message("user", "Who?")]
     assert plain.call(messages, schema=SCHEMA).key == plain.call(messages).key == structured.call(messages).key
     assert structured.call(messages, schema=SCHEMA).key != plain.call(messages).key
@@ -78,14 +78,14 @@ class Plain(ScriptedChatModel):
 
 
 def test_a_chat_model_without_structured_output_is_asked_for_tags() -> None:
-    asked = LanguageModel(Plain(rules=(Rule("<entities>Heat</entities>"),)), structured=True)
+    asked = LanguageModel(Plain(rules=(Rule("<entities>Heat</entities>"),)), structured="json_schema")
     reply = asked.reply([Message("user", "Who?")], stage="s", question_id="q", schema=SCHEMA)
     assert read_list(reply.text, "entities").items == ("Heat",)
 
 
 def test_a_reply_that_breaks_the_schema_is_read_as_text(server: ModelServer) -> None:
     server.answer = lambda asked: Answered("<entities>Heat</entities>")
-    reply = model("openai", server, structured=True).reply(
+    reply = model("openai", server, structured="json_schema").reply(
         [Message("user", "Who?")], stage="s", question_id="q", schema=SCHEMA
     )
     assert reply.text == "<entities>Heat</entities>"
@@ -95,14 +95,14 @@ def test_structured_replies_are_recorded_and_replayed(server: ModelServer) -> No
     server.answer = in_text
     store = MemoryReplies()
     for _ in range(2):
-        asked = model("openai", server, structured=True, store=store)
+        asked = model("openai", server, structured="json_schema", store=store)
         asked.reply([Message("user", "Who?")], stage="s", question_id="q", schema=SCHEMA)
     assert len(server.asked) == 1
 
 
 def test_batches_have_no_structured_output() -> None:
-    with pytest.raises(ConfigError, match="structured=true needs replies at once"):
-        Anthropic("claude-test", batch=True, structured=True).language_model(pending=object())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="structured=json_schema needs replies at once"):
+        Anthropic("claude-test", batch=True, structured="json_schema").language_model(pending=object())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("arguments", [{"answers": "Paris"}, {"results": {"answers": ["Paris"]}}])
@@ -110,7 +110,7 @@ def test_a_call_that_does_not_hold_to_the_schema_is_read_as_any_reply(
     arguments: dict[str, Any], server: ModelServer
 ) -> None:
     server.answer = lambda asked: Answered("", stop="tool", tool_calls=(("t1", SCHEMA["title"], arguments),))
-    reply = model("anthropic", server, structured=True).reply(
+    reply = model("anthropic", server, structured="json_schema").reply(
         [Message("user", "Which city?")], stage="s", question_id="q", schema=SCHEMA
     )
     assert [one.name for one in read_answers(reply.text)] == ["Paris"]
@@ -120,7 +120,7 @@ def test_a_call_that_does_not_hold_to_the_schema_is_read_as_any_reply(
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_text_that_does_not_hold_to_the_schema_is_read_as_any_reply(provider: str, server: ModelServer) -> None:
     server.answer = lambda asked: Answered("<answers>\nParis [e3]\n</answers>")
-    reply = model(provider, server, structured=True).reply(
+    reply = model(provider, server, structured="json_schema").reply(
         [Message("user", "Which city?")], stage="s", question_id="q", schema=SCHEMA
     )
     assert [(one.name, one.citations) for one in read_answers(reply.text)] == [("Paris", ("e3",))]
@@ -136,14 +136,14 @@ class Broken(ScriptedChatModel):
 
 
 def test_a_call_that_breaks_off_is_read_as_far_as_it_goes() -> None:
-    asked = LanguageModel(Broken(rules=(Rule("never"),)), structured=True)
+    asked = LanguageModel(Broken(rules=(Rule("never"),)), structured="json_schema")
     reply = asked.reply([Message("user", "Which city?")], stage="s", question_id="q", schema=SCHEMA)
     assert reply.text == '{"answers": ["Paris", "Ly' and not reply.tool_calls
 
 
 def test_every_prompt_that_asks_for_results_says_which(server: ModelServer) -> None:
     server.answer = in_text
-    asked = model("openai", server, structured=True)
+    asked = model("openai", server, structured="json_schema")
     assert [item.name for item in Direct(Parts(None, asked)).run(Question("ask", "Who directed Heat?")).items] == [
         "Michael Mann",
         "Al Pacino",
