@@ -247,9 +247,11 @@ class LanguageModel:
         """Return the record of what `reply` would ask with the same arguments."""
         parameters: dict[str, JSON] = dict(self.parameters or {})
         parameters |= {"tools": list(tools)} if tools else {}
-        if schema is not None and schema["properties"] and self.structured == "json_schema":
+        if not schema or not schema.get("properties"):  # a prompt of the user's own may name no tags
+            pass
+        elif self.structured == "json_schema":
             parameters["schema"] = schema
-        elif schema is not None and schema["properties"] and self.structured == "grammar" and not body:
+        elif self.structured == "grammar" and not body:
             most: Any = parameters.get("max_tokens")
             body = {"grammar": reply_grammar(schema, most)}
         parameters |= {_BODY: dict(body)} if body else {}

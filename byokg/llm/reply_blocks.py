@@ -274,7 +274,7 @@ def reply_grammar(schema: Mapping[str, Any], max_tokens: int | None = None) -> s
     share = _CHARACTERS_A_TOKEN * (max_tokens or 4096) // max(1, len(entries)) // _LINE
     most = min(_MOST_LINES, max(_FEWEST_LINES, share))
     kinds = {
-        tag: "text" if entry["type"] == "string" else "paths" if entry["items"]["type"] == "array" else "lines"
+        tag: "text" if entry.get("type") != "array" else "paths" if entry["items"].get("type") == "array" else "lines"
         for tag, entry in entries.items()
     }
     written = [rf'"<{tag}>\n" ({kind} "\n"){{0,{most}}} "</{tag}>"' for tag, kind in kinds.items()]
