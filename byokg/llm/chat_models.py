@@ -314,7 +314,7 @@ class LocalChatModel(BaseChatModel):
         text = tokenizer.decode(new, skip_special_tokens=True)
         whole = watched.before_stop(text)
         finished = len(new) > 0 and (int(new[-1]) in ends or whole != text)
-        metadata = {"finish_reason": "stop" if finished else "length", "model_name": self.model}
+        metadata: dict[str, Any] = {"finish_reason": "stop" if finished else "length", "model_name": self.model}
         if self.logprobs is not None:
             metadata["logprobs"] = {"content": watched.entries(generated, len(whole))}
         usage = {"input_tokens": ids.shape[1], "output_tokens": len(new), "total_tokens": ids.shape[1] + len(new)}

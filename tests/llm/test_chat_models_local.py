@@ -131,8 +131,7 @@ def test_log_probabilities_are_those_of_the_model(folder: Path) -> None:
 
 def test_settings_that_decide_a_reply_are_part_of_its_key(folder: Path) -> None:
     plain, stopped, scored = (
-        HfLocal("m", **given).parameters()  # type: ignore[arg-type]
-        for given in ({}, {"stop": ["x"], "template": "y"}, {"logprobs": 0})
+        HfLocal("m", **given).parameters() for given in ({}, {"stop": ["x"], "template": "y"}, {"logprobs": 0})
     )
     assert plain == {"temperature": 0.0, "max_tokens": 1024}
     assert stopped == {**plain, "stop": ["x"], "template": "y"} and scored == {**plain, "logprobs": 0}
