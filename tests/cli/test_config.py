@@ -94,6 +94,7 @@ EXTRAS = {
     "llm=openai_compatible": "langchain_openai",
     "llm=langchain": "langchain",
     "llm=hf_local": "torch",
+    "llm=gemma_270m": "torch",
 }
 
 ASKED_QUERIES = ("pipeline=byokg_cypher", "pipeline=direct_query", "pipeline=query")
