@@ -578,3 +578,33 @@ class TestCuts:
         lines, _, count = written.text.partition("\n\n")
         assert count == f"({len(lines.splitlines())} of 40 lines of facts fit here)" and written.tokens <= 250
         assert "fit here" not in ContextWriter(store).write(gathered(found)).text
+
+
+class TestListsFromSingleFacts:
+    """A list that is put together from single facts states how many it lacks."""
+
+    def test_edges_of_a_text_search_are_counted_against_the_graph(self) -> None:
+        store = ColumnarGraph.from_triples([(f"w{at}", "won", "Prize") for at in range(12)])
+        found = triples(("w1", "won", "Prize"), ("w4", "won", "Prize"))
+        assert written(store, found) == ["[e1] Prize ← won ← w1 | w4 | … (+10 more)"]
+
+    def test_walks_through_a_node_do_not_take_its_list_apart(self) -> None:
+        # A -r-> b, c, d; b -s-> x; c -s-> x; d -s-> y: one walk to each end leaves c out
+        edges = [*(("A", "r", far) for far in "bcd"), ("b", "s", "x"), ("c", "s", "x"), ("d", "s", "y")]
+        store = ColumnarGraph.from_triples(edges)
+        context = _offline(store, ProposedPath(("r", "s"), 40.0), ProposedPath(("r",), 2.0), sources=["A"])
+        lines = ContextWriter(store).write(context).text.splitlines()
+        assert [line for line in lines if " → r → " in line] == ["[e1] A → r → b | d | c"]
+
+    def test_each_entry_of_a_long_list_has_its_year_and_what_all_share_stands_once(self) -> None:
+        ids = [EntityId(f"w{at}") for at in range(12)]
+        nodes = [Node(id, id) for id in (*ids, EntityId("Prize"))]
+        edges = [
+            Triple(id, "won", EntityId("Prize"), properties={"start": 1990 + at, "end": 1990 + at, "source": "press"})
+            for at, id in enumerate(ids)
+        ]
+        store = ColumnarGraph.from_records(nodes, edges)
+        context = _offline(store, ProposedPath(("^won",), 40.0), sources=["Prize"])
+        [line] = ContextWriter(store).write(context).text.splitlines()
+        assert line.startswith("[e1] Prize ← won [source: press] ← w0 [1990] | w1 [1991] | ")
+        assert all(f"w{at} [{1990 + at}]" in line for at in range(12))

@@ -15,7 +15,20 @@ from byokg.graph.name_indexes import build_dense
 from byokg.index.embedders import Vectors
 from byokg.linking.parts import Parts
 from byokg.retrieval.text import TextRetriever
-from byokg.types import Artifacts, Context, Evidence, Linked, PathEvidence, Question, Request, TripleEvidence
+from byokg.types import (
+    Artifacts,
+    Context,
+    EntityId,
+    Evidence,
+    Linked,
+    Node,
+    NodeEvidence,
+    PathEvidence,
+    Question,
+    Request,
+    Triple,
+    TripleEvidence,
+)
 from tests.index.word_axes import WordAxes
 from tests.linking.graphs import EMBEDDER, countries, marriages
 
@@ -27,12 +40,13 @@ def request(question: str) -> Request:
     return Request(Question("q", question), Artifacts(), Linked(), Context())
 
 
-def lines(found: list[TripleEvidence | PathEvidence]) -> list[tuple[str, ...]]:
+def lines(found: Sequence[Evidence]) -> list[tuple[str, ...]]:
     return [
         (item.triple.head, item.triple.relation, item.triple.tail)
         if isinstance(item, TripleEvidence)
         else (item.source, *item.relations, *item.ends)
         for item in found
+        if isinstance(item, TripleEvidence | PathEvidence)
     ]
 
 
@@ -152,3 +166,13 @@ def test_on_freebase_more_triples_are_taken_unless_their_number_is_said() -> Non
 
     assert (taken("film.film.directed_by", None), taken("directed_by", None)) == (50, 10)
     assert taken("film.film.directed_by", 10) == 10
+
+
+def test_nodes_of_the_best_triples_are_described_on_request() -> None:
+    ids = ("Ann", "Bob", "Lima")
+    nodes = [Node(EntityId(id), id, properties={"age": 40} if id != "Lima" else {}) for id in ids]
+    edges = [Triple(EntityId(id), "birth", EntityId("Lima")) for id in ids[:2]]
+    parts = Parts(ColumnarGraph.from_records(nodes, edges), embedder=WORDS)
+    _, node = TextRetriever(parts, k=1, described=5).retrieve(request("birth Bob"))
+    assert isinstance(node, NodeEvidence) and node.node == nodes[1]
+    assert len(TextRetriever(parts, k=1).retrieve(request("birth Bob"))) == 1
