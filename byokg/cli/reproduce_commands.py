@@ -41,6 +41,9 @@ PIPELINES = ("direct", "text", "byokg_scoring", "byokg", "byokg_lean")
 _MODEL = ("llm.provider=recorded", "llm.model=strong-language-model")
 _DIGITS = 12
 
+_QUERY_S = 300
+"""Seconds of a query in the comparison: a limit that a busy machine meets would change prompts."""
+
 
 def demo(
     out: Annotated[
@@ -80,7 +83,7 @@ def replay_settings(pipeline: str, out: Path, replies: Path, *more: str) -> Sett
         more: further settings: `llm` (`replay`, `deferred`), and any other.
     """
     place = (f"out={out}", f"replies.path={replies}")
-    fixed = ("dataset=atlas", f"ids=@{QUESTIONS}", "graph=arcadedb", "workers=2")
+    fixed = ("dataset=atlas", f"ids=@{QUESTIONS}", "graph=arcadedb", f"graph.limits.timeout_s={_QUERY_S}", "workers=2")
     return read_settings([*fixed, f"pipeline={pipeline}", *_MODEL, *place, *more])
 
 
