@@ -8,7 +8,7 @@ question is answered both ways, and the estimated probabilities decide: `QueryAn
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -38,6 +38,7 @@ from byokg.offline.query_ranking import (
 from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWords
 from byokg.offline.query_schema import TypedSchema, ValueSpotter
 from byokg.offline.query_settings import SEARCH, VALUES, WORDS
+from byokg.offline.question_coverage import UnusedPart, immaterial, quoted
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
 from byokg.pipelines.loop import Answerer, Loop
 from byokg.text.names import WORD
@@ -81,6 +82,8 @@ class QueryAnswer:
     """Estimate that the first answer is right, in [0, 1]."""
     alternatives: tuple[tuple[str, float], ...]
     """The next best queries with their scores."""
+    widened: tuple[UnusedPart, ...] = ()
+    """Values in whose place the query takes a node that they lead to."""
 
 
 class QueryAnswers:
@@ -133,20 +136,39 @@ class QueryAnswers:
         return view, found
 
     def _answered(self, text: str) -> QueryAnswer | None:
-        _, found = self.ranked(text)
+        view, found = self.ranked(text)
         if not found or not len(found[0].result.nodes):
             return None
         best = found[0]
         if _is_unrelated(best):
             return None
-        with self._lock:
-            schema = self._parts[0]
+        schema, widened = self._parts[0], tuple(self._widened(view, best))
         return QueryAnswer(
             best,
             cypher(schema, best.graph),
-            _probability(found, self.weights.confidence),
+            _probability(found, self.weights.confidence) * immaterial(widened),
             tuple((cypher(schema, one.graph), one.score) for one in found[1 : 1 + SEARCH.alternatives]),
+            widened,
         )
+
+    def _widened(self, view: QuestionView, best: RankedQuery) -> Iterator[UnusedPart]:
+        """Yield the values for which a query takes another node, without a word for it, on its way to several results.
+
+        Rivers of France, the country with that capital, need not flow through Paris.
+        """
+        schema, words, *_ = self._parts
+        pieces = [found.span() for found in WORD.finditer(view.text)]
+        for one in best.graph.variables if len(best.result.nodes) > 1 else ():
+            if one.step is None or one.parent < 1 or not one.constraints:
+                continue
+            test, over = one.constraints[0], best.graph.variables[one.parent].type
+            if view.explained[[words.first_relation + one.step.relation, over]].max(initial=0.0) >= WORDS.some:
+                continue
+            nodes = schema.holders(test.property, test.codes) if test.nodes is None else test.nodes
+            whole = schema.follow(nodes, schema.steps[one.step.reverse])
+            if len(whole) == 1:
+                start, end = pieces[test.start][0], pieces[test.end - 1][1]
+                yield UnusedPart(view.text[start:end], "widened", start, schema.graph.names_at(whole)[0])
 
     @rule("unknown values", "who has the surname {Zyskowicz}", lambda self, text, linked: ())
     def unknown(self, text: str, linked: Sequence[LinkedEntity]) -> tuple[UnknownValue, ...]:
@@ -267,18 +289,21 @@ class QueryConfidence:
     """Estimates the confidence of answers, those of query graphs among them.
 
     Args:
+        queries: answers by query graphs.
         estimator: estimates that of all others.
     """
 
-    def __init__(self, estimator: ConfidenceEstimator) -> None:
-        self._estimator = estimator
+    def __init__(self, queries: QueryAnswers, estimator: ConfidenceEstimator) -> None:
+        self._queries, self._estimator = queries, estimator
 
     def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
         """Return the probability that the first answer is right."""
         found = _queried(context)
         if found is None:
             return self._estimator.estimate(question, context, items)
-        return ConfidenceEstimate(found.score, "other queries fit the question as well", unsure=found.score < UNSURE)
+        answer, missing = self._queries.answer(question.text), "other queries fit the question as well"
+        unused = quoted(answer.widened) if answer is not None else ""
+        return ConfidenceEstimate(found.score, missing, unused=unused, unsure=found.score < UNSURE)
 
     def explain_absence(self, context: Context) -> str:
         """Describe the missing support of an answer."""
@@ -300,7 +325,7 @@ def with_query_graphs(loop: Loop, queries: QueryAnswers, aggregation: Aggregatio
     chooser, linker = QueryChooser(queries, loop.answerer, loop.estimator), AggregationLinker()
     retrievers = (QueryGraphRetriever(aggregation, linker, chooser),)
     stages = [paths, replace(computed, linker=QueryGraphLinker(linker, chooser), retrievers=retrievers)]
-    return replace(loop, stages=stages, estimator=QueryConfidence(loop.estimator))
+    return replace(loop, stages=stages, estimator=QueryConfidence(queries, loop.estimator))
 
 
 def _is_unrelated(query: RankedQuery) -> bool:

@@ -107,6 +107,14 @@ def said(graph: ColumnarGraph, text: str) -> set[str]:
 
 
 class TestGeography:
+    def test_a_query_that_takes_another_node_in_the_place_of_a_value_names_it(self) -> None:
+        # No word stands for the capital on the way from Bolden to the rivers of Bera.
+        answer = answers(geography()).answer("Which rivers run through Bolden?")
+        assert answer is not None and answer.probability < 0.5
+        assert [(part.text, part.instead) for part in answer.widened] == [("Bolden", "Bera")]
+        plain = answers(geography()).answer("Which rivers run through the state with the capital Bolden?")
+        assert plain is not None and not plain.widened
+
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
