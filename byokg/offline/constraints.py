@@ -103,6 +103,14 @@ class QueryConstraints:
     """Whether it asks for yes or no about two mentions."""
     grouped: str = ""
     """Noun of the groups, if the question asks for one result of each (`the average price per city`)."""
+    measure: tuple[int, int] = (0, 0)
+    """First and last character of a superlative's measure in `rest` (`by area`), the latter exclusive."""
+
+    @property
+    def path_text(self) -> str:
+        """Return the rest without the measure of a superlative."""
+        start, end = self.measure
+        return f"{self.rest[:start]}{' ' * (end - start)}{self.rest[end:]}"
 
     @property
     def plain(self) -> bool:

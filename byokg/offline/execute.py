@@ -29,6 +29,7 @@ from byokg.offline.constraints import (
     passes,
     period,
 )
+from byokg.offline.lexicon import load_lexicon
 from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.walks import WalkTable, branching, walk_table
@@ -45,6 +46,8 @@ class ExecutionSettings:
     """Names written out in the description of an operation."""
     counted: int = 1_000_000
     """Ends of one path that are counted; more give a lower bound."""
+    type: float = 0.3
+    """Similarity from which a noun may name nodes of a type."""
     step: float = 0.5
     """Similarity from which a word means a step (`the most neighbours`)."""
     named_property: float = 0.9
@@ -277,7 +280,7 @@ class ConstraintExecutor(_TimeExecutor):
             return None
         names, cut = self._named(state.ends[: _SETTINGS.listed]), any(path.truncated for path in candidate.paths)
         if constraints.count:
-            if strict and not state.ends:
+            if strict and not (state.ends and self._of_kind(state.ends, constraints.counted)):
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidate.paths):
                 number = names[0]
@@ -308,6 +311,15 @@ class ConstraintExecutor(_TimeExecutor):
         if not self._ordered(state, order):
             return None
         return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
+
+    def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
+        """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
+        if noun not in load_lexicon("order")["units"]:
+            return True
+        types = [(self._property_linker.likeness(noun, type), type) for type in self._store.schema().node_types if type]
+        likeness, best = max(types, key=lambda one: one[0], default=(0.0, ""))
+        some = self._store.nodes(nodes[: _SETTINGS.listed])
+        return likeness < _SETTINGS.type or any(best in node.types for node in some)
 
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
         """True if paths have one end from any start: nobody asks for their number."""
@@ -374,7 +386,8 @@ class ConstraintExecutor(_TimeExecutor):
         if not state.ends:
             return False
         column = self._measured(state, order.nouns, order.dates) if order.nouns else None
-        if order.counted and (column is None or column[1].likeness < _SETTINGS.named_property):
+        several = any(noun.endswith(("s", "ed")) or noun in load_lexicon("count")["singular"] for noun in order.nouns)
+        if order.counted and (column is None or (column[1].likeness < _SETTINGS.named_property and several)):
             counts = self._degrees(state.ends, order.nouns)
             if counts is not None:
                 return self._most_of(state, order, *counts)

@@ -45,6 +45,8 @@ class LinkerSettings:
     """Factor on the number of metapaths for a question with constraints: only some support these."""
     further_choices: int = 3
     """Choices at a node beside its steps: to stop, and two steps that a small graph may lack."""
+    dated: float = 0.5
+    """Share of years among the ends of a step from which it leads to dates."""
     varied: int = 80
     """Metapaths of each length and topic that varied proposals are chosen from."""
     per_first: int = 3
@@ -229,15 +231,28 @@ class OfflineLinker:
         missing = [name for mention, name in mentions if mention.start < 0]
         constraints = parse_constraints(question.text, [mention for mention, _ in mentions])
         named = [mention for mention, _ in mentions]
-        parsed = parse_question(constraints.rest, named, missing, self.scorer.steps.has_relation)
-        values = None if self._literals is None else self._literals.detect(parsed, constraints)
+        rest = constraints.rest if self._literals is None else constraints.path_text
+        parsed = parse_question(rest, named, missing, self.scorer.steps.has_relation)
+        values, only = (None, False) if self._literals is None else self._literals.detect(parsed, constraints)
         scorer = self.scorer.question(parsed)
         grown: list[_Grown] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
             grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops, values)]
+        if only and self._literals is not None:
+            grown = self._with_values(grown, 2 * self._literals.first)
         return parsed, tuple(mention for mention, _ in mentions), scorer, grown
+
+    def _with_values(self, grown: list[_Grown], first: int) -> list[_Grown]:
+        """Keep the metapaths that end at values or dates, if there are any."""
+        kept = []
+        for topic, growth, aligned in grown:
+            last = growth.steps[:, -1]
+            rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _SETTINGS.dated))
+            if len(rows):
+                kept.append((topic, growth.taken(rows), aligned.taken(rows)))
+        return kept or grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
         """Return each mention with the name of its entity, and the start nodes."""

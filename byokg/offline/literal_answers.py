@@ -59,8 +59,8 @@ class LiteralAnswerDetector:
         self._numbers = np.bincount(of, numbers, len(self._labels)) / size > 0.5
         self._dates = np.bincount(of, dates, len(self._labels)) / size > 0.5
 
-    def detect(self, parsed: ParsedQuestion, constraints: QueryConstraints) -> Bools:
-        """Return for each property whether its values may be the answer: (V,)."""
+    def detect(self, parsed: ParsedQuestion, constraints: QueryConstraints) -> tuple[Bools, bool]:
+        """Return for each property whether its values may be the answer: (V,), and whether nothing else may."""
         words = [
             word
             for word, masked in zip(parsed.words, parsed.masked, strict=True)
@@ -68,12 +68,14 @@ class LiteralAnswerDetector:
         ]
         focus = {parsed.words[place] for place in parsed.answer_type_span}
         if parsed.wh_word == "when" or _DATES & focus:
-            return self._dates.copy()
+            return self._dates.copy(), bool(self._dates.any())
         nouns = _asked_measure(parsed) or _named_measures(focus)
         if nouns:
-            return self._numbers & (self._likeness(nouns) >= _SETTINGS.measured)
+            allowed = self._numbers & (self._likeness(nouns) >= _SETTINGS.measured)
+            return allowed, bool(allowed.any())
         if constraints.count:
-            return self._numbers & (self._likeness(measured_by(constraints.counted)) >= _SETTINGS.named)
+            allowed = self._numbers & (self._likeness(measured_by(constraints.counted)) >= _SETTINGS.named)
+            return allowed, constraints.counted != "people" and constraints.counted in load_lexicon("order")["units"]
         allowed = np.zeros(len(self._labels), np.bool_)
         for word in words:
             allowed |= self._steps.label_similarity(word)[2 * self.first :: 2] >= _SETTINGS.named
@@ -82,7 +84,7 @@ class LiteralAnswerDetector:
             # The bare relation, as in «what it activates», takes nodes, and not their confidence.
             name = self._labels[place].rpartition(".")[2]
             allowed[place] = any(self._property_linker.likeness(word, name) >= _SETTINGS.named for word in words)
-        return allowed
+        return allowed, False
 
     def _likeness(self, nouns: Sequence[str]) -> Float64:
         """Return the largest similarity of each property's name to some nouns: (V,)."""

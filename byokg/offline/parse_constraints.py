@@ -108,6 +108,7 @@ class _Remainder:
                 hidden[mention.start : mention.end] = HIDDEN * (mention.end - mention.start)
         self._whole = self._left = "".join(hidden)
         self._kept = list(text)
+        self._measure = (0, 0)
 
     def _take(self, start: int, end: int, instead: str = "") -> None:
         """Remove parsed words; mentions stay. `instead` stands at its start."""
@@ -169,6 +170,7 @@ class _SuperlativeParser(_Remainder):
             most = bool(match["most"]) != (adjective is not None and adjective.less)
             dates = adjective is not None and adjective.dates
             self._take(*match.span())
+            nouns = self._by(nouns)
             return Superlative(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
         for match in pattern("superlative").finditer(self._left):
             adjective = superlative(match["word"].lower())
@@ -183,6 +185,7 @@ class _SuperlativeParser(_Remainder):
             if measured:  # the largest population
                 nouns, end = measured, match.end()
             self._take(match.start(), end)
+            nouns = self._by(nouns)
             return Superlative(
                 nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word")
             )
@@ -205,6 +208,16 @@ class _SuperlativeParser(_Remainder):
         told = (word for word in words if word not in FUNCTION_WORDS)
         nouns = tuple(dict.fromkeys((" ".join(words), *told)))
         return Superlative(nouns, most, dates=dates, words="" if compared else match["word"])
+
+    @rule("measure of a superlative", "what is the largest country by area", lambda self, nouns: nouns)
+    def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
+        """Parse «by area», the compared property."""
+        for match in pattern("by").finditer(self._left):
+            noun = " ".join(match["noun"].split())
+            if noun in _measures() or " " in noun:
+                self._measure = match.span()
+                return (noun,)
+        return nouns
 
     @rule("first and last", "what was the first film of {Tom}", lambda self: None)
     def _by_time(self) -> Superlative | None:
@@ -295,6 +308,7 @@ class _ConstraintParser(_SuperlativeParser):
             union,
             self._verifies(),
             self._grouped(count, order),
+            self._measure,
         )
 
     @rule("groups", "how many films did each actor make", lambda self, count, order: "")
@@ -533,5 +547,8 @@ def parse_path_question(
     text: str, mentions: tuple[Mention, ...], known: Callable[[str], bool] | None = None
 ) -> ParsedQuestion:
     """Parse the rest of a question as a path question; `known` is as for `parse_question`."""
-    rest, missing = parse_constraints(text, mentions).rest, [mention.text for mention in mentions if mention.start < 0]
+    rest, missing = (
+        parse_constraints(text, mentions).path_text,
+        [mention.text for mention in mentions if mention.start < 0],
+    )
     return parse_question(rest, mentions, missing, known)
