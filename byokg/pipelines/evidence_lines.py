@@ -232,6 +232,8 @@ class _FactExtractor:
         """Ends that were not even looked at."""
         self._cut: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
         """Edges beside those here that a limit left out."""
+        self._roles_of: dict[tuple[str, bool], str] = {}
+        """Names of edges as seen from mediators, by relation and direction."""
         self._whole: dict[str, tuple[EntityId, tuple[Hop, ...]]] = {}
         """Source and steps of items that hold all ends."""
         self._cut_off: set[tuple[EntityId, tuple[Hop, ...]]] = set()
@@ -333,10 +335,9 @@ class _FactExtractor:
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
         """Yield lines of facts that share a node and the steps from it, or the steps alone."""
         groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
-        ways = [
-            ((fact.source, self._united(fact.steps)), (fact.end, self._united(_reverse_steps(fact.steps))))
-            for fact in told
-        ]
+        united = {steps: self._united(steps) for steps in {fact.steps for fact in told}}
+        back_of = {steps: self._united(_reverse_steps(steps)) for steps in united}
+        ways = [((fact.source, united[fact.steps]), (fact.end, back_of[fact.steps])) for fact in told]
         size = Counter(way for both in ways for way in both)
         for fact, (way, back) in zip(told, ways, strict=True):
             if size[back] > size[way]:
@@ -410,7 +411,10 @@ class _FactExtractor:
         """Write further edges of a mediator as `role: name`, a start and an end as one period, periods first."""
         found: dict[str, list[str]] = defaultdict(list)
         for leg in legs:
-            found[self._role(leg.hop)].append(self._names[leg.node] or "")
+            way = leg.hop.relation, leg.hop.inverse
+            if way not in self._roles_of:
+                self._roles_of[way] = self._role(leg.hop)
+            found[self._roles_of[way]].append(self._names[leg.node] or "")
         start = next((role for role in found if role.split("_")[0] in _STARTS), "")
         end = next((role for role in found if role.split("_")[0] in _ENDS), "")
         period = " – ".join(" ".join(found.pop(role, [])) for role in (start, end)).strip()
