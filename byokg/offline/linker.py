@@ -24,7 +24,7 @@ from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
-from byokg.text.names import locate
+from byokg.text.names import locate, split_label, split_words
 from byokg.types import (
     Artifacts,
     Context,
@@ -232,7 +232,7 @@ class OfflineLinker:
         constraints = parse_constraints(question.text, [mention for mention, _ in mentions])
         named = [mention for mention, _ in mentions]
         rest = constraints.rest if self._literals is None else constraints.path_text
-        parsed = parse_question(rest, named, missing, self.scorer.steps.has_relation)
+        parsed = parse_question(rest, named, missing, self.scorer.steps.has_relation, lambda: self._types(topics))
         values, only = (None, False) if self._literals is None else self._literals.detect(parsed, constraints)
         scorer = self.scorer.question(parsed)
         grown: list[_Grown] = []
@@ -270,6 +270,12 @@ class OfflineLinker:
                 topics.setdefault(node, _Topic(node, candidate.id, position))
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
         return named, list(topics.values())
+
+    def _types(self, topics: Sequence[_Topic]) -> set[str]:
+        """Return the class nouns of the topics from their types: the last word of each (`region`); none on a server."""
+        ids = [] if self.scorer.steps.statistics.grows else [topic.id for topic in topics if topic.id]
+        types = {type for node in self._store.nodes(ids) for type in node.types}
+        return {words[-1] for type in types if (words := split_words(split_label(type)))}
 
     def _given(self, question: Question) -> list[Node]:
         """Return the given topic entities that the graph has; a question needs one of them at least."""

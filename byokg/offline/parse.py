@@ -191,6 +191,7 @@ def parse_question(
     mentions: Sequence[Mention],
     names: Collection[str] = (),
     known: Callable[[str], bool] | None = None,
+    mention_types: Callable[[], Collection[str]] = tuple,
 ) -> ParsedQuestion:
     """Parse a question.
 
@@ -201,9 +202,13 @@ def parse_question(
             are masked.
         known: True if the graph has a relation for a word; a relative (`grandmother`) without one is parsed as a
             relative's relative (`mother of a parent`). None leaves words as they are.
+        mention_types: returns the types of the mentions (`region`); called only if one may stand before its
+            mention (`the region of Western Asia`), and then masked with it, since it is no hop.
     """
     words, masked = _masked_words(text, mentions, names, known)
     tags = _tags(words, masked)
+    for position in _own_kind(words, tags, mention_types):
+        masked[position], tags[position] = True, "mention"
     tied = _clauses(words, tags)
     asks, focus = _focus(words, masked, tags)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
@@ -336,6 +341,26 @@ def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
         return [word]
     parts = [part for relative in _KIN[word].split() for part in _parts(relative, known)]
     return parts if all(map(known, parts)) else [word]
+
+
+@rule("type of a mention", "what is the population of the city of {Paris}", lambda words, tags, mention_types: [])
+def _own_kind(words: Sequence[str], tags: Sequence[str], mention_types: Callable[[], Collection[str]]) -> list[int]:
+    """Find the words that only name a mention's type: `the UN region` of Western Asia, `the city` of Paris.
+
+    An article before them and no question word (`what is the region of …`) separate them from the answer type.
+    """
+    found: list[int] = []
+    for place in range(2, len(words) - 1):
+        last = place - 1
+        if tags[place] != "of" or tags[place + 1] != "mention" or tags[last] != "noun":
+            continue
+        first = last
+        while first > 0 and tags[first - 1] == "noun":
+            first -= 1
+        said = first > 1 and tags[first - 1] == "the" and tags[first - 2] not in ("asks", "being", "who", "other")
+        if said and singular(words[last]) in mention_types():
+            found += range(first, last + 1)
+    return found
 
 
 @rule("shared property", "which films have the same director as {Heat}", lambda words, position: False)
