@@ -274,19 +274,9 @@ class ContextWriter:
         if events and not any(_DATE.match(names[node]) for node in legs):
             notes = "\n\n".join(filter(None, (UNDATED, notes)))
         lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events, twin_relations(self._store))
-        ordered = self._ordered(
-            self._counted(
-                lines,
-                {
-                    item.id: len(item.relations)
-                    for item in ranked
-                    if isinstance(item, PathEvidence) and item.id in asked | guessed
-                },
-            ),
-            ranked,
-            emphasis,
-            context,
-        )
+        complete = (item for item in ranked if isinstance(item, PathEvidence) and item.id in asked | guessed)
+        whole = {item.id: len(item.relations) for item in complete}
+        ordered = self._ordered(_count_missing(self._store, lines, whole), ranked, emphasis, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
         room = self._budget_tokens - self._count(notes)
@@ -331,7 +321,7 @@ class ContextWriter:
         batches: dict[tuple[int, str], list[Evidence]] = defaultdict(list)
         stubs: list[Evidence] = []
         walks = [item for item in context.evidence if isinstance(item, PathEvidence) and not item.asked]
-        hubs = self._through_hubs(walks)
+        hubs = _through_hubs(self._store, walks)
         for item in context.evidence:
             if isinstance(item, Feedback) or item.id in hubs:
                 continue
@@ -348,68 +338,7 @@ class ContextWriter:
         room = max(self._budget_tokens // _TOKENS_PER_ITEM, 1)
         return ranked[:room], [*ranked[room:], *(item for item in walks if item.id in hubs)]
 
-    def _through_hubs(self, items: Sequence[PathEvidence]) -> set[str]:
-        """Return the items whose walks all go through a node by a relation that joins it with many others."""
-        passed = {node for item in items for path in item.paths for node in path.nodes[1:-1]}
-        if not passed:
-            return set()
-        nodes = sorted(passed)
-        counts = self._store.relation_counts(self._store.numbers(nodes))
-        labels = self._store.relations
-        edges = {
-            (nodes[origin], labels[relation], inverse): count
-            for origin, relation, inverse, count in zip(
-                counts.origin.tolist(),
-                counts.relation.tolist(),
-                counts.inverse.tolist(),
-                counts.count.tolist(),
-                strict=True,
-            )
-            if count > _HUB
-        }
-
-        def through(path: Path) -> bool:
-            steps = list(zip(path.triples, path.inverse, path.nodes[1:], strict=True))
-            into = ((node, triple.relation, not inverse) for triple, inverse, node in steps[:-1])
-            out = ((path.nodes[at], triple.relation, inverse) for at, (triple, inverse, _) in enumerate(steps) if at)
-            return any(each in edges for each in (*into, *out))
-
-        return {item.id for item in items if item.paths and all(map(through, item.paths))}
-
     # Which lines
-
-    def _counted(self, lines: Sequence[Line], whole: Mapping[str, int]) -> list[Line]:
-        """Return lines with the number of edges that those lack which were put together from single facts.
-
-        `whole` has the ids of evidence that holds all ends of its paths, with the edges of these.
-        """
-        partial = [line for line in lines if line.source and len(line.entries) > 1 and not (line.more or line.chain)]
-        partial = [line for line in partial if all(whole.get(id) != len(line.steps) for id in line.items)]
-        nodes = list(dict.fromkeys(line.source for line in partial if line.source and not is_value(line.source)))
-        if not nodes:
-            return list(lines)
-        edges: Counter[tuple[EntityId, str, bool]] = Counter()
-        counts = self._store.relation_counts(self._store.numbers(nodes))
-        labels = self._store.relations
-        for origin, relation, inverse, count in zip(
-            counts.origin.tolist(),
-            counts.relation.tolist(),
-            counts.inverse.tolist(),
-            counts.count.tolist(),
-            strict=True,
-        ):
-            edges[nodes[origin], labels[relation], inverse] += count
-        incomplete = set(map(id, partial))
-
-        def counted(line: Line) -> Line:
-            if id(line) not in incomplete or line.source is None:
-                return line
-            first = line.steps[0]
-            ways = {first.inverse, first.inverse ^ first.undirected}
-            every = sum(edges[line.source, first.relation, way] for way in ways)
-            return replace(line, more=max(line.more, every - len(line.entries)))
-
-        return [counted(line) for line in lines]
 
     def _ordered(
         self, lines: Sequence[Line], ranked: Sequence[Evidence], emphasis: Emphasis, context: Context
@@ -495,6 +424,55 @@ class ContextWriter:
     @staticmethod
     def _text(kept: Sequence[tuple[Line, str]], told: str) -> str:
         return ("\n".join(text for _, text in kept) or NOTHING) + told
+
+
+def _edge_counts(store: GraphStore, nodes: Sequence[EntityId]) -> Counter[tuple[EntityId, str, bool]]:
+    """Count the edges of nodes by relation, and whether it is walked against its direction."""
+    edges: Counter[tuple[EntityId, str, bool]] = Counter()
+    counts, labels = store.relation_counts(store.numbers(nodes)), store.relations
+    columns = (counts.origin, counts.relation, counts.inverse, counts.count)
+    for origin, relation, inverse, count in zip(*(column.tolist() for column in columns), strict=True):
+        edges[nodes[origin], labels[relation], inverse] += count
+    return edges
+
+
+def _through_hubs(store: GraphStore, items: Sequence[PathEvidence]) -> set[str]:
+    """Return the items whose walks all go through a node by a relation that joins it with many others."""
+    passed = sorted({node for item in items for path in item.paths for node in path.nodes[1:-1]})
+    if not passed:
+        return set()
+    edges = _edge_counts(store, passed)
+
+    def through(path: Path) -> bool:
+        steps = list(zip(path.triples, path.inverse, path.nodes[1:], strict=True))
+        into = ((node, triple.relation, not inverse) for triple, inverse, node in steps[:-1])
+        out = ((path.nodes[at], triple.relation, inverse) for at, (triple, inverse, _) in enumerate(steps) if at)
+        return any(edges[each] > _HUB for each in (*into, *out))
+
+    return {item.id for item in items if item.paths and all(map(through, item.paths))}
+
+
+def _count_missing(store: GraphStore, lines: Sequence[Line], whole: Mapping[str, int]) -> list[Line]:
+    """Return lines with the number of edges that those lack which were put together from single facts.
+
+    `whole` has the ids of evidence that holds all ends of its paths, with the edges of these.
+    """
+    partial = [line for line in lines if line.source and len(line.entries) > 1 and not (line.more or line.chain)]
+    partial = [line for line in partial if all(whole.get(id) != len(line.steps) for id in line.items)]
+    nodes = list(dict.fromkeys(line.source for line in partial if line.source and not is_value(line.source)))
+    if not nodes:
+        return list(lines)
+    edges, incomplete = _edge_counts(store, nodes), set(map(id, partial))
+
+    def counted(line: Line) -> Line:
+        if id(line) not in incomplete or line.source is None:
+            return line
+        first = line.steps[0]
+        ways = {first.inverse, first.inverse ^ first.undirected}
+        every = sum(edges[line.source, first.relation, way] for way in ways)
+        return replace(line, more=max(line.more, every - len(line.entries)))
+
+    return [counted(line) for line in lines]
 
 
 def _shorter_and_shorter(line: Line, shown: int) -> Iterator[str]:

@@ -413,7 +413,7 @@ class _FactExtractor:
         for leg in legs:
             way = leg.hop.relation, leg.hop.inverse
             if way not in self._roles_of:
-                self._roles_of[way] = self._role(leg.hop)
+                self._roles_of[way] = _role(leg.hop, self._turned)
             found[self._roles_of[way]].append(self._names[leg.node] or "")
         start = next((role for role in found if role.split("_")[0] in _STARTS), "")
         end = next((role for role in found if role.split("_")[0] in _ENDS), "")
@@ -425,17 +425,6 @@ class _FactExtractor:
         ]
         left = sum(len(names) for _, names in roles[_ATTRIBUTES:])
         return [*([period] if start or end else []), *said, *([f"… (+{left:,} more)"] if left else [])]
-
-    def _role(self, hop: Hop) -> str:
-        """Return the name of an edge as seen from the mediator: of its inverse, or of its head's type if need be."""
-        relation = hop.relation
-        if hop.inverse:  # it leads into the mediator
-            inverses = sorted(self._turned.get(relation, ()), key=lambda other: (".." in other, other))
-            if not inverses:
-                domain, _, own = relation.rpartition(".")[0].rpartition(".")
-                return clean(own.removeprefix(f"{domain}_")) if own else _last(relation)
-            relation = inverses[0]
-        return _last(relation)
 
     def _is_value(self, node: EntityId) -> bool:
         """True if a name is a value: a number or a date."""
@@ -515,6 +504,18 @@ class _FactExtractor:
                 more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
                 nodes = frozenset((source, *ends))
                 yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, steps, True)
+
+
+def _role(hop: Hop, turned: Mapping[str, frozenset[str]]) -> str:
+    """Return the name of an edge as seen from the mediator: of its inverse, or of its head's type if need be."""
+    relation = hop.relation
+    if hop.inverse:  # it leads into the mediator
+        inverses = sorted(turned.get(relation, ()), key=lambda other: (".." in other, other))
+        if not inverses:
+            domain, _, own = relation.rpartition(".")[0].rpartition(".")
+            return clean(own.removeprefix(f"{domain}_")) if own else _last(relation)
+        relation = inverses[0]
+    return _last(relation)
 
 
 def _without_shared(facts: Sequence[_Fact]) -> tuple[tuple[str, ...], Sequence[_Fact]]:
