@@ -200,8 +200,9 @@ def sft_(
     config_dir: ConfigDir = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the adapter, or the model, goes.")] = Path("tuned"),
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Fine-tune a language model, with LoRA, to write the query that answers a question.
+    """Fine-tune a language model, with LoRA, to write the query that answers a question, or its plan.
 
     byokg train labels dataset=atlas dataset.split=dev --out labels.jsonl
 
@@ -209,16 +210,18 @@ def sft_(
 
     byokg train sft labels.jsonl train.model=DIR train.rank=0 --out tuned
 
-    The same command goes on with a training that was interrupted. Settings: train=gemma2_9b or llama3_8b, train.model,
-    train.rank, train.batch, train.accumulate, train.rate and more (see all with: byokg eval train=sft --show). Use what
-    it makes with: pipeline=graphraft pipeline.ranking._target_=byokg.llm.decoding.ConstrainedRanker
-    pipeline.ranking.path=tuned
+    byokg train sft labels.jsonl train=gemma3_270m train.model=DIR --out tuned
+
+    The time is estimated first, from two batches; curve.jsonl is the learning curve. The same command goes on with a
+    training that was interrupted. Settings: train=gemma3_270m, gemma2_9b or llama3_8b, train.model, train.target (query
+    or plan), train.rank, train.batch, train.rate and more (see all with: byokg eval train=sft --show). Use a model of
+    plans with pipeline=graphraft pipeline.tuned=tuned, or pipeline=planner pipeline.planner.path=tuned
     """
     from byokg.training.sft import SftSettings, fine_tune, read_pairs
 
     _, settings = _read_train_settings(words, "sft", SftSettings)
-    pairs, _ = read_pairs(file)
-    told = fine_tune(pairs, out, settings)
+    pairs, _ = read_pairs(file, settings.target)
+    told = fine_tune(pairs, out, settings, report=Output(quiet=quiet).note)
     if as_json:
         print_json({**asdict(told), "folder": str(out)})
         return

@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from byokg.offline.mentions import mention_spotter as mention_spotter
     from byokg.offline.pipeline import build_parser_and_ranker as build_parser_and_ranker
     from byokg.offline.pipeline import offline_pipeline as offline_pipeline
+    from byokg.offline.planner import Planner as Planner
     from byokg.offline.training.fit import FitTask as FitTask
     from byokg.offline.training.fit import Report as Report
     from byokg.offline.training.fit import ShareEstimate as ShareEstimate
@@ -35,6 +36,7 @@ _HOMES = {
     "linker": "GrowthLimits OfflineLinker",
     "mentions": "MentionSpotter entity_spotter mention_spotter",
     "pipeline": "build_parser_and_ranker offline_pipeline",
+    "planner": "Planner",
     "training.fit": "FitTask Report ShareEstimate fit linker_of split_examples",
     "training.ranker": "FitSettings RankingExample chain_cases read_chains read_inverses",
 }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import combinations, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import parse_constraints
-from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
+from byokg.offline.path_scorer import MAX_HOPS, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.text.names import locate, split_label, split_words
 from byokg.types import (
     Artifacts,
@@ -35,6 +36,10 @@ from byokg.types import (
     ProposedPath,
     Question,
 )
+
+
+if TYPE_CHECKING:
+    from byokg.offline.planner import Planner
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,8 @@ class ScoredCandidates:
     """(J, F) features of pairs from two mentions that end in the same nodes, and"""
     common: list[NodeArray]
     """these nodes, for each pair."""
+    topics: list[EntityId]
+    """Where each part starts; empty for a node that was given in the place of the question's own."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,7 @@ class OfflineLinker:
             )
         _, mentions, scorer, grown = self._explore(question)
         more = 1 if parse_constraints(question.text, mentions).plain else _SETTINGS.constrained
-        paths, joined = self._ranked(scorer, grown, question.hops, more * self._limits.top_k)
+        paths, joined = self._ranked(question.text, scorer, grown, question.hops, more * self._limits.top_k)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def score_candidates(self, question: Question, start: tuple[Mention, int] | None = None) -> ScoredCandidates:
@@ -208,7 +215,7 @@ class OfflineLinker:
         parsed, _, scorer, grown = self._explore(question, start)
         none = np.empty((0, len(fields(Weights))), np.float32)
         if not grown:
-            return ScoredCandidates(parsed, [], none, np.empty(0, np.bool_), none, [])
+            return ScoredCandidates(parsed, [], none, np.empty(0, np.bool_), none, [], [])
         joins = self._joins(scorer, grown)
         features = scorer.features([*(part for *_, part in grown), *(part.aligned for part in joins)])
         growths = [growth for _, growth, _ in grown]
@@ -218,7 +225,8 @@ class OfflineLinker:
             for part in joins
             for first, second in part.pairs.tolist()
         ]
-        return ScoredCandidates(parsed, growths, features[: len(named)], named, features[len(named) :], common)
+        scored, joined = features[: len(named)], features[len(named) :]
+        return ScoredCandidates(parsed, growths, scored, named, joined, common, [topic.id for topic, *_ in grown])
 
     def _explore(
         self, question: Question, start: tuple[Mention, int] | None = None
@@ -353,13 +361,17 @@ class OfflineLinker:
         return found
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int
+        self, question: str, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int
     ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
         """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these."""
         if not grown:
             return (), ()
         joins = self._joins(scorer, grown)
         scored = scorer.scores([*(part for *_, part in grown), *(part.aligned for part in joins)])
+
+        if self.scorer.planner is not None:
+            prior = [scores / self.scorer.own_unit for scores in scored]
+            scored = _planned(self._store, self.scorer.planner, question, scorer, grown, joins, prior)
 
         def path(part: int, row: int) -> ProposedPath:
             topic, growth, _ = grown[part]
@@ -384,10 +396,9 @@ class OfflineLinker:
             JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
             for score, each, row in sorted(meeting, key=lambda pair: -pair[0])[:top_k]
         ]
-        unit = UNIT if self.scorer.ranker is None else 1.0  # those of a trained ranker are logarithms
         for node, own in of_topic.items() if self._limits.varied else ():
             lengths = [(grown[part][1], scored[part]) for part in own]
-            chosen = _choose_varied(scorer, self._united, unit, lengths, top_k)
+            chosen = _choose_varied(scorer, self._united, self.scorer.unit, lengths, top_k)
             proposed[node] = [path(own[place], row) for place, row in chosen]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
@@ -399,6 +410,24 @@ class OfflineLinker:
     @cached_property
     def _united(self) -> Int64:
         return unite_steps(twin_steps(self._edges, self._store.relations))
+
+
+def _planned(
+    store: GraphStore,
+    planner: Planner,
+    question: str,
+    scorer: QuestionScorer,
+    grown: Sequence[_Grown],
+    joins: Sequence[_Joins],
+    prior: Sequence[Float32],
+) -> list[Float32]:
+    """Return the scores of metapaths, and of pairs that meet, by a planner; `prior` are those without it, in nats."""
+    names = [node.name for node in store.nodes([topic.id for topic, *_ in grown])]
+    parts = []
+    for name, (_, growth, _) in zip(names, grown, strict=True):
+        rows = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
+        parts.append((name, rows, [labels(store, growth.steps[row]) for row in rows.tolist()]))
+    return planner.rescore(question, parts, [(each.one, each.other, each.pairs) for each in joins], prior)
 
 
 def _choose_varied(

@@ -29,6 +29,7 @@ from byokg.offline.schema_linking import RelationSimilarity
 
 if TYPE_CHECKING:
     from byokg.offline.path_ranker import PathRanker
+    from byokg.offline.planner import Planner
 
 
 MAX_HOPS = 3
@@ -159,6 +160,7 @@ class PathScorer:
         importance: weight of a word, about 1 on average.
         ranker: trained on questions, if there is one; it decides the order of metapaths, and not which are
             considered.
+        planner: a fine-tuned language model, if there is one; it decides the order as well.
     """
 
     def __init__(
@@ -169,9 +171,15 @@ class PathScorer:
         settings: AlignmentSettings | None = None,
         importance: Callable[[str], float] = lambda word: 1.0,
         ranker: PathRanker | None = None,
+        planner: Planner | None = None,
     ) -> None:
         self.steps = steps
         self.ranker = ranker
+        self.planner = planner
+        self.own_unit = UNIT if ranker is None else 1.0
+        """Score units per nat without the planner: the scores of a trained ranker are logarithms."""
+        self.unit = self.own_unit if planner is None else 1.0
+        """Score units per nat."""
         self.importance = importance
         self.weights = weights or Weights()
         self.columns = astuple(self.weights)

@@ -28,8 +28,8 @@ from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter, spotter_of, with_cache
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
-from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, scoring_embedder, weights_for
+from byokg.offline.planner import Planner
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.ranking import FITTED, AnswerRanker
 from byokg.offline.ranking import read_weights as read_ranking
@@ -52,7 +52,7 @@ def offline_pipeline(
     retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     lazy_schema: bool | None = None,
     abstain: float = 0.0,
-    weights: str | Path | None = None,
+    weights: str | Path | Planner | None = None,
     query_graphs: bool = True,
     without: Sequence[str] = (),
 ) -> Loop:
@@ -67,7 +67,7 @@ def offline_pipeline(
             does so on servers.
         abstain: probability below which there is no answer, in [0, 1].
         weights: folder of `byokg fit`: weights of paths, calibration, and possibly a ranker; None takes the shipped
-            weights of the embedder.
+            weights of the embedder. Or a planner, a fine-tuned language model, which has such a folder or none.
         query_graphs: answer by query graphs where these fit better than paths, on a graph in arrays whose typed nodes
             have properties.
         without: names of rules to leave out (`byokg.offline.lexicon`), for ablations.
@@ -82,7 +82,8 @@ def offline_pipeline(
     >>> [item.name for item in pipeline.run(Question("q1", "What is the capital of France?")).items]
     ['Paris']
     """
-    graph, embedder, entities = parts.store, scoring_embedder(parts.embedder, weights is None), parts.entities
+    folder = weights.weights if isinstance(weights, Planner) else weights
+    graph, embedder, entities = parts.store, scoring_embedder(parts.embedder, folder is None), parts.entities
     lazy_schema = graph.remote if lazy_schema is None else lazy_schema
     store = graph if lazy_schema else viewed(graph)
     spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights, lazy_schema)
@@ -94,9 +95,8 @@ def offline_pipeline(
     linker = OfflineLinker(store, entities, spotter, scorer, limits, literals)
     shared = parts.replace(store, ContextWriter(store))
     stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
-    unit = SCORED if scorer.ranker is None else 1.0  # those of a trained ranker are log-odds
-    fitted = None if weights is None else read_weights(weights, embedder.name).confidence
-    ranker = AnswerRanker(graph, scorer, embedder, answer_types, read_ranking(fitted or FITTED), unit)
+    fitted = None if folder is None else read_weights(folder, embedder.name).confidence
+    ranker = AnswerRanker(graph, scorer, embedder, answer_types, read_ranking(fitted or FITTED), scorer.unit)
     answerer = ExtractiveAnswerer(store, answer_types, ranker)
 
     def reach(noun: str) -> npt.NDArray[np.float32]:
@@ -129,7 +129,7 @@ def build_parser_and_ranker(
     store: GraphStore,
     embedder: Embedder,
     entities: EntityLinker,
-    weights: str | Path | None = None,
+    weights: str | Path | Planner | None = None,
     lazy_schema: bool | None = None,
 ) -> tuple[MentionSpotter, PathScorer]:
     """Return the mention detector and the path scorer.
@@ -137,6 +137,8 @@ def build_parser_and_ranker(
     Raises:
         ConfigError: the weights cannot be read, or belong to another embedder.
     """
+    planner = weights if isinstance(weights, Planner) else None
+    weights = weights.weights if isinstance(weights, Planner) else weights
     lazy_schema = store.remote if lazy_schema is None else lazy_schema
     statistics = SchemaStatistics(store) if lazy_schema else SampledStatistics(store)
     fitted = None if weights is None else read_weights(weights, embedder.name)
@@ -161,4 +163,4 @@ def build_parser_and_ranker(
 
         learnt = PathRanker.load(fitted.ranker, store, steps, embedder)
     spotter = spotter_of(entities, statistics, explained)
-    return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
+    return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt, planner=planner)

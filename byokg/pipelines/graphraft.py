@@ -8,22 +8,24 @@ model write one, so every query is executable.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from byokg.errors import ConfigError, at_least
+from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.store import GraphStore
 from byokg.index.rerankers import Reranker
 from byokg.linking.llm_linker import GoldEntities
 from byokg.linking.parts import Budgets, Parts
-from byokg.llm.decoding import GuidedRanker, NumberRanker
+from byokg.llm.decoding import ConstrainedRanker, GuidedRanker, NumberRanker, Text
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_answers, read_list
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
 from byokg.offline import MeaningRanker, MentionSpotter, build_parser_and_ranker, meaning_ranker
-from byokg.pipelines.loop import Answerer, Loop, Stage
+from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
 from byokg.retrieval.candidates import CandidateRanker, Shortlist, Templates
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, describe_nodes, found_nodes
 from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
@@ -116,6 +118,10 @@ class RankedNodes:
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return answers best first, each citing the queries that found it; nodes without a name are none."""
         items = [item for item in context.evidence if isinstance(item, RowsEvidence) and item.retriever == RETRIEVER]
+        return self.from_results(question, items)
+
+    def from_results(self, question: Question, items: Sequence[RowsEvidence]) -> list[AnswerItem]:
+        """Return the answers from results of queries, best query first."""
         if self._answers == "top":
             named = (item for item in items if any(_has_name(cell) for (cell,) in item.rows))
             items = [item for item in (next(named, None),) if item is not None]
@@ -199,6 +205,55 @@ class SubgraphReasoner:
         ]
 
 
+class CheckedResults:
+    """Answers with the results of the query that two fine-tuned models find best: as a query, and by its results.
+
+    The second model (`byokg train sft`, on labels of `check_prompt`) reads question, query and some results, and writes
+    yes or no; the logarithm of the likelihood of yes is added to the first model's, which is the score of the evidence.
+
+    Args:
+        model: folder or name on the model hub of the second model, or model and tokenizer.
+        shown: results that it sees, at most.
+        device, dtype: see `ConstrainedRanker`.
+
+    Source: GraphRAFT (arXiv:2504.05478), "Finetuning LLM as local subgraph reasoner".
+    Differs: the paper's second model writes the names of the answers, and reads all nodes.
+    """
+
+    def __init__(
+        self, model: str | tuple[Any, Any], shown: int = 5, device: str | None = None, dtype: str | None = None
+    ) -> None:
+        path, loaded = (model, None) if isinstance(model, str) else (None, model)
+        self._ranker = ConstrainedRanker(loaded, path, 2, "{question}", device, dtype)
+        self._shown = shown
+
+    def answer(self, question: Question, context: Context) -> list[AnswerItem]:
+        """Return the results of the best query."""
+        items = [item for item in context.evidence if isinstance(item, RowsEvidence) and item.rows]
+        worth = [item.score + self._yes(question.text, item) for item in items]
+        order = sorted(range(len(items)), key=lambda at: -worth[at])
+        return RankedNodes("top").from_results(question, [items[at] for at in order])
+
+    def _yes(self, question: str, item: RowsEvidence) -> float:
+        names = [cell.name if isinstance(cell, NodeCell) else str(cell) for (cell,) in item.rows]
+        prompt = check_prompt(question, outline(item.query), names[: self._shown], len(names))
+        return dict(self._ranker.rank(prompt, [Text("yes"), Text("no")]))[0]
+
+
+def check_prompt(question: str, query: str, names: Sequence[str], count: int) -> str:
+    """Return the prompt of the second model: a question, a query, and some of its results."""
+    return f"Question: {question}\nQuery: {query}\nResults ({count}): {', '.join(names)}\nRight: "
+
+
+def outline(query: str) -> str:
+    """Return the entities and relations of a candidate query in their order: `Ann -> wrote -> genre`."""
+    tokens, _ = tokenise_cypher(query.partition(" RETURN ")[0])
+    keys = [token.key for token in tokens]
+    kept = [at for at in range(2, len(tokens)) if keys[at - 1] == ":" and keys[at - 2] in ("NAME", "[")]
+    parts = [tokens[at].text.strip('"') for at in kept]
+    return " -> ".join(parts)
+
+
 @dataclass(frozen=True)
 class CandidateScope:
     """Extent of the candidate queries of a question.
@@ -224,12 +279,12 @@ class CandidateScope:
 
 def graphraft_pipeline(
     parts: Parts,
-    ranking: Ranking | CandidateRanker = "numbers",
+    ranking: str | CandidateRanker = "numbers",
     shown: int = 50,
     entity_prompt: str | None = None,
     candidates: CandidateScope = CandidateScope(),
     answers: ReturnedAnswers = "top",
-    answerer: Literal["model", "ranking"] = "model",
+    answerer: str | Answerer = "model",
     budgets: Budgets = Budgets(),
 ) -> Loop:
     """Assemble GraphRAFT for one graph and one language model.
@@ -242,40 +297,56 @@ def graphraft_pipeline(
         parts: the shared parts; the model names entities and chooses answers.
         ranking: order of the queries that are likeliest by meaning: the model picks `numbers` from a list,
             `guided` uses masking of the server (vLLM; see `GuidedRanker`), `meaning` needs no call; or a ranker,
-            such as a `ConstrainedRanker` of a local model.
+            such as a `ConstrainedRanker` of a local model. The folder of a model that writes plans (`byokg train sft`)
+            ranks all candidates; unless `answerer` is `model`, no other language model takes part then, and
+            entities are linked as by `graphraft_offline_pipeline`.
         shown: queries that it orders, those that are likeliest by meaning.
         entity_prompt: `entities_prime` or `entities_mag` names entities by examples as the paper does for STaRK; None
             by instructions.
         candidates: extent of the candidate queries.
         answers: `all` appends nodes that were not chosen, for ranking metrics.
-        answerer: `model`, or `ranking`: the result of the best query, without a call.
+        answerer: `model`; `ranking`, the result of the best query, without a call; or the folder of a model that
+            chooses among the queries by their results (`CheckedResults`).
         budgets: of the nodes in a prompt.
 
     Raises:
         ConfigError: a setting is out of range.
 
     Source: GraphRAFT (arXiv:2504.05478), "Approach".
-    Differs: the models need no training; the paper fine-tunes one for queries and one for answers.
+    Differs: without folders of models, no training is needed; the paper fine-tunes one for queries and one for answers.
     """
-    if answerer not in ("model", "ranking"):
-        raise ConfigError(f"answerer={answerer} is not known; use model or ranking")
     by_meaning = meaning_ranker(parts.store, parts.embedder)
     chooser: CandidateRanker | None = None if isinstance(ranking, str) else ranking
-    if isinstance(ranking, str):
-        if ranking not in get_args(Ranking):
-            raise ConfigError(f"ranking={ranking} is not known; use one of {', '.join(get_args(Ranking))}")
-        if ranking == "numbers":
-            chooser = NumberRanker(parts.model, shown, prompts=parts.prompts)
-        elif ranking == "guided":
-            chooser = GuidedRanker(parts.model)
+    if ranking == "numbers":
+        chooser = NumberRanker(parts.model, shown, prompts=parts.prompts)
+    elif ranking == "guided":
+        chooser = GuidedRanker(parts.model)
+    elif isinstance(ranking, str) and ranking != "meaning":
+        chooser = ConstrainedRanker(path=_folder("ranking", ranking, get_args(Ranking)), spelling="plan")
     rest = answers == "all"
-    ranker = by_meaning if chooser is None else Shortlist(by_meaning, chooser, shown, rest)
-    retriever = candidates.retriever(parts.store, ranker, chosen=chooser is not None and not rest)
-    linker = NamedEntities(parts, entity_prompt)
-    reasoner: Answerer = RankedNodes(answers)
+    linker: KGLinker = NamedEntities(parts, entity_prompt)
+    if isinstance(chooser, ConstrainedRanker) and chooser.spelling == "plan":
+        if answerer != "model":  # no model is left that names entities
+            linker = SpottedEntities(build_parser_and_ranker(parts.store, parts.embedder, parts.entities)[0])
+        retriever = candidates.retriever(parts.store, chooser, chosen=True)
+    else:
+        ranker = by_meaning if chooser is None else Shortlist(by_meaning, chooser, shown, rest)
+        retriever = candidates.retriever(parts.store, ranker, chosen=chooser is not None and not rest)
+    reasoner = RankedNodes(answers) if answerer == "ranking" else answerer
     if answerer == "model":
         reasoner = SubgraphReasoner(parts, candidates.nodes, budgets.context_tokens, answers)
+    elif isinstance(reasoner, str):
+        reasoner = CheckedResults(_folder("answerer", reasoner, ("model", "ranking")))
     return Loop(parts.entities, [Stage(linker, (retriever,), rounds=1)], reasoner)
+
+
+def _folder(setting: str, value: str, others: Sequence[str]) -> str:
+    """Return a folder of a fine-tuned model. Raises `ConfigError` if there is none."""
+    if not Path(value).expanduser().is_dir():
+        raise ConfigError(
+            f"{setting}={value} is not known; use one of {', '.join(others)}, or a folder of byokg train sft"
+        )
+    return value
 
 
 def graphraft_offline_pipeline(

@@ -20,7 +20,7 @@ from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
-from byokg.offline import GrowthLimits, OfflineLinker, build_parser_and_ranker
+from byokg.offline import GrowthLimits, OfflineLinker, Planner, build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, budgeted, checked_answers, reach, runnable, shown_grounds
 from byokg.pipelines.context import ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
@@ -194,7 +194,7 @@ def lean_pipeline(
     calls: int = 2,
     tasks: Sequence[Task] = TASKS,
     top_k: int = 18,
-    weights: str | Path | None = None,
+    weights: str | Path | Planner | None = None,
     budgets: Budgets = Budgets(schema_tokens=1500, context_tokens=3000),
     examples: Examples = Examples(),
 ) -> Lean:
@@ -207,7 +207,8 @@ def lean_pipeline(
         calls: of the model for one question, at most.
         tasks: artifacts that the model may write.
         top_k: relation paths that are followed before the first call, for each topic entity.
-        weights: folder of `byokg fit`, to rank relation paths by; None takes the shipped weights of the embedder.
+        weights: folder of `byokg fit`, or a planner, to rank relation paths by; None takes the shipped weights of the
+            embedder.
         budgets: of the schema and the evidence in a prompt.
         examples: solved questions, of which the model sees the most similar.
 

@@ -25,7 +25,7 @@ from byokg.graph.servers.cypher_schema import quote, writable
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, PropertySchema
 from byokg.text.dates import DATE, DATES, Period, read_periods
-from byokg.text.names import is_identifier, label_words, singular
+from byokg.text.names import is_identifier, label_words, plan_text, singular
 from byokg.types import INVERSE, Cell, EntityId, LinkedValue, Mention, Metapath, Value
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated", "holders"]
@@ -198,15 +198,29 @@ class CandidateQuery:
     @property
     def metapath(self) -> Metapath:
         """Return the relations from the first anchor to the target, `^` where every edge lies towards the anchor."""
-        return tuple(
-            f"{INVERSE if step.direction is Direction.IN else ''}{step.relation}"
-            for step in (*self.legs[0].steps, *self.tail)
-        )
+        return _labels((*self.legs[0].steps, *self.tail))
 
     @cached_property
     def query(self) -> str:
         """Return it as executable Cypher without parameters, for language models to read and write."""
         return _Writer(self, literal).query(ranked=False)
+
+    @cached_property
+    def plan(self) -> str:
+        """Return it as a plan, which is shorter than Cypher and stands for it alone: `Ann -> ^wrote -> genre`.
+
+        Another entity's path follows ` & `, the hops behind the meeting point ` => `, and a condition ` | `.
+        """
+        legs = " & ".join(plan_text(leg.anchor.name, _labels(leg.steps)) for leg in self.legs)
+        conditions: list[object] = [self.end_type, *(f"{key}={value}" for key, value in self.end_values)]
+        if self.period:
+            attribute, period = self.period
+            conditions.append(f"{attribute.place} {attribute.key} {period.begin} to {period.end}")
+        if self.extreme:
+            attribute, highest = self.extreme
+            conditions.append(f"{'most' if highest else 'least'} {attribute.place} {attribute.key}")
+        conditions += [self.asked and f"its {self.asked}", "how many" if self.count else ""]
+        return " | ".join(map(str, filter(None, [" => ".join((legs, *_labels(self.tail))), *conditions])))
 
     @cached_property
     def _parametrised(self) -> tuple[str, dict[str, Cell]]:
@@ -227,6 +241,10 @@ class CandidateQuery:
     def parameters(self) -> dict[str, Cell]:
         """Return the values of the parameters of `text`."""
         return self._parametrised[1]
+
+
+def _labels(steps: Iterable[QueryHop]) -> Metapath:
+    return tuple(f"{INVERSE if step.direction is Direction.IN else ''}{step.relation}" for step in steps)
 
 
 @dataclass(frozen=True)

@@ -522,3 +522,8 @@ def untitled(text: str) -> str:
     ):
         left += 1
     return " ".join(words[left:]) if left else text
+
+
+def plan_text(topic: str, metapath: Sequence[str]) -> str:
+    """Return a relation path from an entity as a model writes it: `Ann -> ^wrote -> genre`."""
+    return " -> ".join((topic, *metapath))

@@ -67,6 +67,7 @@ class WeakLabel:
         held["queries"] = [
             {
                 "query": one.query,
+                "plan": one.plan,
                 "template": one.template,
                 "anchors": [leg.anchor.id for leg in one.legs],
                 "metapath": list(one.metapath),

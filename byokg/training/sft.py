@@ -1,10 +1,12 @@
 """Fine-tuning of a language model on question and query pairs, from the labels of `byokg train labels`.
 
-LoRA over any causal model of the hub, or all weights of a small one, with transformers' own trainer: gradient
-accumulation, evaluation loss, checkpoints, and resumption of a killed run from its last checkpoint. The output is read
-by `llm.decoding.ConstrainedRanker`, with the same tokens of questions and queries.
+LoRA over any causal model of the hub, or all weights of a small one: gradient accumulation, batches of similar lengths,
+a learning curve with the loss of held-out pairs, and resumption of a killed run from its last checkpoint. The output is
+read by `llm.decoding.ConstrainedRanker`, with the same tokens of questions and queries.
 
 Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "Implementation details".
+Differs: the softmax of the loss compares the tokens of all queries and a sample of the others, not the whole vocabulary
+(`SftSettings.vocabulary`).
 """
 
 from __future__ import annotations
@@ -12,21 +14,24 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from byokg.errors import ConfigError, DatasetError, at_least, import_extra
 from byokg.evaluation.datasets.base import read_json_lines
-from byokg.files import json_line, write_json
+from byokg.files import json_line, write_file, write_json
 from byokg.llm.decoding import PROMPT, encode
 
 _RECORD = "sft.json"
 _CHECKPOINTS = "checkpoints"
+_CURVE = "curve.jsonl"
 _PURPOSE = "fine-tuning"
 IGNORED = -100
-"""Label of tokens that transformers excludes from the loss."""
+"""Label of tokens that are not learnt."""
+Target = Literal["query", "plan"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,11 @@ class SftSettings:
         seed: of the order of pairs, of dropout and of LoRA's first weights
         prompt: text before a query, with {question}; null takes that of ConstrainedRanker
         device: cpu or cuda; null takes a GPU if there is one
-        dtype: bfloat16, float16, float32; null takes the type of the saved weights
+        dtype: bfloat16, float16, float32; null takes the type of the saved weights; all weights (rank=0) are float32
+        target: what the model writes: the `query` of a label, or its `plan` (see `CandidateQuery.plan`)
+        vocabulary: tokens that the softmax of the loss compares: those of all queries, and others drawn at random;
+            0 compares all, which for 262,144 tokens and a small model takes longer than the rest
+        threads: of the processor; null leaves the number to torch
     """
 
     model: str | None = None
@@ -76,11 +85,17 @@ class SftSettings:
     prompt: str | None = None
     device: str | None = None
     dtype: str | None = None
+    target: Target = "query"
+    vocabulary: int = 32768
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         at_least(0, "is no rank", rank=self.rank)
         at_least(1, "trains nothing", batch=self.batch, accumulate=self.accumulate, longest=self.longest)
         at_least(1, "is no distance between checkpoints", save_every=self.save_every)
+        at_least(0, "is no size of a vocabulary", vocabulary=self.vocabulary)
+        if self.target not in get_args(Target):
+            raise ConfigError(f"target={self.target} is not known; use one of {', '.join(get_args(Target))}")
         if not (0 <= self.held_out < 1 and self.epochs > 0 and self.rate > 0):
             raise ConfigError(
                 f"held_out={self.held_out}, epochs={self.epochs} and rate={self.rate} do not fit together; "
@@ -102,8 +117,12 @@ class Tuned:
     loss_after: float
 
 
-def read_pairs(path: str | Path) -> tuple[list[Pair], str]:
+def read_pairs(path: str | Path, target: Target = "query") -> tuple[list[Pair], str]:
     """Read what `byokg train labels` wrote: each question with its best query; those without one are left out.
+
+    Args:
+        path: JSON lines.
+        target: what the model is to write: the query, or its plan, which is shorter.
 
     Returns:
         The pairs, and the digest of the file's content.
@@ -117,9 +136,9 @@ def read_pairs(path: str | Path) -> tuple[list[Pair], str]:
         queries = record.several("queries")
         if queries:
             best = queries[0]
-            if not isinstance(best, dict) or not isinstance(best.get("query"), str):
-                raise record.wrong("holds a query that is no object with the text `query`")
-            pairs.append(Pair(record.text("question"), best["query"]))
+            if not isinstance(best, dict) or not isinstance(best.get(target), str):
+                raise record.wrong(f"holds a query that is no object with the text `{target}`; make labels anew")
+            pairs.append(Pair(record.text("question"), best[target]))
     if not pairs:
         raise DatasetError(path, None, "holds no question with a query; make labels with: byokg train labels dataset=…")
     return pairs, file.checksum
@@ -146,21 +165,27 @@ def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> l
 
 
 def fine_tune(
-    pairs: Sequence[Pair], out: str | Path, settings: SftSettings | None = None, model: tuple[Any, Any] | None = None
+    pairs: Sequence[Pair],
+    out: str | Path,
+    settings: SftSettings | None = None,
+    model: tuple[Any, Any] | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Tuned:
     """Fine-tune a model and write it, with its tokenizer, into a folder.
 
     The folder belongs to one model, one list of pairs and one setting: an interrupted run continues from its last
-    checkpoint, and any other is refused.
+    checkpoint with the same losses, and any other is refused. `curve.jsonl` there is the learning curve: a line for
+    each checkpoint, with the mean loss of a target token since the last one.
 
     Args:
         pairs: training pairs.
         out: the folder; with LoRA it holds the adapter, which names its base model.
         settings: hyperparameters; None takes the defaults.
         model: model and tokenizer, in the place of `settings.model`.
+        report: receives lines on the progress; the first estimates the time, from two batches.
 
     Raises:
-        MissingExtra: torch, transformers, peft or accelerate is not installed.
+        MissingExtra: torch, transformers or peft is not installed.
         ConfigError: no model is named, or it cannot be loaded, no pair is short enough, or the folder belongs to
             another run.
     """
@@ -169,9 +194,10 @@ def fine_tune(
         raise ConfigError("there is no model to fine-tune; name one: train.model=FOLDER, or a name on the model hub")
     torch = import_extra("torch", "train", _PURPOSE)
     transformers = import_extra("transformers", "train", _PURPOSE)
-    import_extra("accelerate", "train", _PURPOSE)
     out = Path(out)
     _claim(out, pairs, settings.model if model is None else type(model[0]).__name__, settings)
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
     transformers.set_seed(settings.seed)
     network, tokenizer = model or _loaded(settings, torch, transformers)
     rows = [
@@ -184,81 +210,190 @@ def fine_tune(
     random.Random(settings.seed).shuffle(rows)
     held = rows[: int(settings.held_out * len(rows))]
     training = rows[len(held) :]
-    if settings.rank:
-        network = _adapted(network, settings)
-    arguments = _training_arguments(transformers, out, settings, bool(held), torch.cuda.is_available())
-    checked = held or training
-    trainer = transformers.Trainer(
-        model=network,
-        args=arguments,
-        train_dataset=training,
-        eval_dataset=checked,
-        data_collator=_collator(tokenizer, torch),
-    )
-    before = float(trainer.evaluate()["eval_loss"])
-    trainer.train(resume_from_checkpoint=_last_checkpoint(out / _CHECKPOINTS))
-    after = float(trainer.evaluate()["eval_loss"])
-    trainer.model.save_pretrained(out)
+    network = _adapted(network, settings) if settings.rank else network.float()
+    run = _Run(torch, network, tokenizer, training, held, settings, out / _CHECKPOINTS)
+    before, after = run.train(report)
+    network.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return Tuned(len(training), len(held), len(pairs) - len(rows), before, after)
 
 
-def _training_arguments(transformers: Any, out: Path, settings: SftSettings, evaluated: bool, cuda: bool) -> Any:
-    """Return the arguments of transformers' trainer; `evaluated` if pairs are held out."""
-    return transformers.TrainingArguments(
-        output_dir=str(out / _CHECKPOINTS),
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch,
-        per_device_eval_batch_size=settings.batch,
-        gradient_accumulation_steps=settings.accumulate,
-        learning_rate=settings.rate,
-        lr_scheduler_type="linear",
-        warmup_steps=0.03,
-        seed=settings.seed,
-        data_seed=settings.seed,
-        use_cpu=settings.device == "cpu" or not cuda,
-        save_strategy="steps",
-        save_steps=settings.save_every,
-        save_total_limit=2,
-        eval_strategy="steps" if evaluated else "no",
-        eval_steps=settings.save_every,
-        logging_steps=settings.save_every,
-        report_to=[],
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-    )
+_Row = dict[str, list[int]]
 
 
-def _collator(tokenizer: Any, torch: Any) -> Callable[[Sequence[dict[str, list[int]]]], dict[str, Any]]:
-    """Return a function that pads rows to one length."""
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+class _Run:
+    """One training: its batches are drawn from the seed, so a checkpoint needs weights and their number alone."""
 
-    def collate(batch: Sequence[dict[str, list[int]]]) -> dict[str, Any]:
-        longest = max(len(row["input_ids"]) for row in batch)
-        ids = torch.full((len(batch), longest), pad)
-        labels = torch.full((len(batch), longest), IGNORED)
+    def __init__(
+        self,
+        torch: Any,
+        network: Any,
+        tokenizer: Any,
+        training: list[_Row],
+        held: list[_Row],
+        settings: SftSettings,
+        folder: Path,
+    ) -> None:
+        self._torch, self._network, self._settings, self._folder = torch, network, settings, folder
+        self._training, self._checked = training, held or training
+        self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+        wanted = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        network.to(wanted)
+        self._device = wanted
+        causal = network.get_base_model() if settings.rank else network
+        self._body, self._head = causal.base_model, causal.get_output_embeddings()
+        self._cap = getattr(causal.config, "final_logit_softcapping", None)
+        self._columns = self._vocabulary([*training, *held])
+        self._trained = {name: part for name, part in network.named_parameters() if part.requires_grad}
+        self._optimizer = torch.optim.AdamW(self._trained.values(), lr=settings.rate, weight_decay=0.0)
+        batches = self._batches(0)
+        self._updates = max(1, round(settings.epochs * len(batches) / settings.accumulate))
+
+    def _vocabulary(self, rows: Sequence[_Row]) -> Any:
+        """Return the tokens that the softmax of the loss compares, ascending: those of targets, and drawn ones."""
+        size = self._head.weight.shape[0]
+        own = sorted({token for row in rows for token in row["labels"] if token != IGNORED})
+        if not 0 < self._settings.vocabulary < size:
+            return None
+        others = random.Random(self._settings.seed).sample(range(size), min(size, self._settings.vocabulary))
+        most = max(len(own), self._settings.vocabulary)
+        chosen = list(dict.fromkeys([*own, *others]))[:most]
+        return self._torch.tensor(sorted(chosen), device=self._device)
+
+    def _batches(self, epoch: int) -> list[list[_Row]]:
+        """Return the batches of one pass, of pairs of similar lengths, in random order."""
+        draw = random.Random(f"{self._settings.seed} {epoch}")
+        rows = draw.sample(self._training, len(self._training))
+        size = self._settings.batch
+        lengths = {id(row): _length(row) + draw.uniform(0, _MIXED) for row in rows}
+        pools = [
+            sorted(rows[at : at + 16 * size], key=lambda row: lengths[id(row)]) for at in range(0, len(rows), 16 * size)
+        ]
+        batches = [pool[at : at + size] for pool in pools for at in range(0, len(pool), size)]
+        draw.shuffle(batches)
+        return batches
+
+    def _loss(self, batch: Sequence[_Row]) -> tuple[Any, int]:
+        """Return the sum of the losses of a batch's target tokens, and their number."""
+        torch, functional = self._torch, self._torch.nn.functional
+        longest = max(map(_length, batch))
+        ids, labels = torch.full((len(batch), longest), self._pad), torch.full((len(batch), longest), IGNORED)
         mask = torch.zeros((len(batch), longest), dtype=torch.long)
         for at, row in enumerate(batch):
-            size = len(row["input_ids"])
-            ids[at, :size], labels[at, :size], mask[at, :size] = (
-                torch.tensor(row["input_ids"]),
-                torch.tensor(row["labels"]),
-                1,
-            )
-        return {"input_ids": ids, "labels": labels, "attention_mask": mask}
+            size = _length(row)
+            ids[at, :size], labels[at, :size] = torch.tensor(row["input_ids"]), torch.tensor(row["labels"])
+            mask[at, :size] = 1
+        ids, labels, mask = ids.to(self._device), labels.to(self._device), mask.to(self._device)
+        hidden = self._body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
+        wanted = labels[:, 1:]
+        learnt = wanted != IGNORED
+        wanted, weight, bias = wanted[learnt], self._head.weight, self._head.bias
+        if self._columns is not None:
+            wanted = torch.searchsorted(self._columns, wanted)
+            weight, bias = weight[self._columns], None if bias is None else bias[self._columns]
+        logits = functional.linear(hidden[learnt], weight, bias).float()
+        if self._cap:
+            logits = self._cap * torch.tanh(logits / self._cap)
+        return functional.cross_entropy(logits, wanted, reduction="sum"), len(wanted)
 
-    return collate
+    def _evaluate(self) -> float:
+        """Return the mean loss of a target token of the held-out pairs."""
+        self._network.eval()
+        size = self._settings.batch
+        rows = sorted(self._checked, key=_length)
+        with self._torch.inference_mode():
+            parts = [self._loss(rows[at : at + size]) for at in range(0, len(rows), size)]
+        self._network.train()
+        return float(sum(float(loss) for loss, _ in parts) / sum(tokens for _, tokens in parts))
+
+    def train(self, report: Callable[[str], None]) -> tuple[float, float]:
+        """Train, from the last checkpoint if there is one; return the held-out loss before and after."""
+        settings, torch = self._settings, self._torch
+        path = self._folder / "last.pt"
+        first, batches, epoch = 0, iter(()), -1
+        if path.is_file():
+            held = torch.load(path, map_location=self._device, weights_only=True)
+            with torch.no_grad():
+                for name, part in self._trained.items():
+                    part.copy_(held["weights"][name])
+            self._optimizer.load_state_dict(held["optimizer"])
+            first, curve = held["updates"], held["curve"]
+            report(f"continues after {first:,} of {self._updates:,} updates")
+        else:
+            self._estimate(report)
+            curve = [{"updates": 0, "loss": None, "held_out_loss": self._evaluate(), "seconds": 0.0}]
+        self._network.train()
+        total, tokens, began = 0.0, 0, time.monotonic() - curve[-1]["seconds"]
+        for update in range(self._updates):
+            taken = []
+            while len(taken) < settings.accumulate:
+                if (batch := next(batches, None)) is None:
+                    epoch += 1
+                    batches = iter(self._batches(epoch))
+                else:
+                    taken.append(batch)
+            if update < first:
+                continue
+            torch.manual_seed(settings.seed * 1_000_003 + update)  # of dropout
+            for group in self._optimizer.param_groups:
+                group["lr"] = settings.rate * _share(update, self._updates)
+            count = sum(1 for batch in taken for row in batch for label in row["labels"] if label != IGNORED)
+            for batch in taken:
+                loss, _ = self._loss(batch)
+                (loss / count).backward()
+                total += float(loss.detach())
+            torch.nn.utils.clip_grad_norm_(self._trained.values(), 1.0)
+            self._optimizer.step()
+            self._optimizer.zero_grad(set_to_none=True)
+            tokens += count
+            done = update + 1
+            if done % settings.save_every == 0 or done == self._updates:
+                point = {"updates": done, "loss": total / tokens, "held_out_loss": self._evaluate()}
+                curve.append({**point, "seconds": round(time.monotonic() - began, 1)})
+                self._save(path, done, curve)
+                total, tokens = 0.0, 0
+                report(f"{done:,} of {self._updates:,} updates: {json.dumps(curve[-1])}")
+        return curve[0]["held_out_loss"], curve[-1]["held_out_loss"]
+
+    def _estimate(self, report: Callable[[str], None]) -> None:
+        """Time two batches, and report how long all will take; no weight changes."""
+        batches = sorted(self._batches(0), key=lambda batch: max(map(_length, batch)))
+        middle = batches[len(batches) // 2]
+        self._network.train()
+        for _ in range(2):  # the first one also warms up
+            began = time.monotonic()
+            self._loss(middle)[0].backward()
+            seconds = time.monotonic() - began
+        self._optimizer.zero_grad(set_to_none=True)
+        size = sum(part.numel() for part in self._trained.values())
+        minutes = seconds * self._updates * self._settings.accumulate / 60
+        report(
+            f"{len(self._training):,} pairs, {self._updates:,} updates of {size:,} weights, {seconds:.2f} s a batch: "
+            f"about {minutes:.1f} minutes"
+        )
+
+    def _save(self, path: Path, updates: int, curve: list[dict[str, Any]]) -> None:
+        """Write a checkpoint in the place of the last one, whole or not at all, and the learning curve."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        weights = {name: part.detach() for name, part in self._trained.items()}
+        state = {"updates": updates, "curve": curve, "weights": weights, "optimizer": self._optimizer.state_dict()}
+        self._torch.save(state, new := path.with_suffix(".new"))
+        new.replace(path)
+        write_file(self._folder.parent / _CURVE, map(json_line, curve))
 
 
-def _last_checkpoint(folder: Path) -> str | None:
-    """Return the last checkpoint that is whole: its state is written last, so one that lacks it was cut off."""
-    whole = []
-    for state in folder.glob("checkpoint-*/trainer_state.json"):
-        try:
-            whole.append((json.loads(state.read_text(encoding="utf-8"))["global_step"], str(state.parent)))
-        except (ValueError, KeyError):
-            continue
-    return max(whole, default=(0, None))[1]
+_MIXED = 8
+"""Tokens by which lengths in a batch differ at least: pairs of exactly one length are often of one kind."""
+
+
+def _length(row: _Row) -> int:
+    return len(row["input_ids"])
+
+
+def _share(update: int, updates: int) -> float:
+    """Return the learning rate of an update as a share of the highest: up for a twentieth, then down to 0."""
+    warm = max(1, updates // 20)
+    return min((update + 1) / warm, (updates - update) / max(1, updates - warm + 1))
 
 
 def _claim(out: Path, pairs: Sequence[Pair], model: str | None, settings: SftSettings) -> None:

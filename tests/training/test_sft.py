@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ require("train", "torch", "transformers", "peft", "accelerate")
 PATHS = {"who directed _": "directed_by", "who starred in _": "starred_actors", "films by _": "^directed_by"}
 PAIRS = [Pair(question, path) for question, path in PATHS.items()] * 16
 QUICK = SftSettings(
-    rank=0, epochs=12, batch=8, accumulate=1, rate=2e-2, held_out=0.1, save_every=20, prompt=PROMPT, device="cpu"
+    rank=0, epochs=24, batch=8, accumulate=1, rate=2e-2, held_out=0.1, save_every=20, prompt=PROMPT, device="cpu"
 )
 
 
@@ -59,17 +61,13 @@ def test_the_same_seed_makes_the_same_weights(tuned: Path, tmp_path: Path) -> No
 
 TRAINS = """
 import sys, time
-import transformers
 from tests.training import test_sft as t
 
-class Slow(transformers.TrainerCallback):
-    def on_save(self, args, state, control, **more):
-        print("saved", state.global_step, flush=True)
-        time.sleep(600 if state.global_step > 20 else 0)
+def report(line):
+    print(line, flush=True)
+    time.sleep(600 if line.startswith("20 of") else 0)
 
-first = transformers.Trainer.__init__
-transformers.Trainer.__init__ = lambda self, *given, **more: first(self, *given, callbacks=[Slow()], **more)
-t.fine_tune(t.PAIRS, sys.argv[1], t.QUICK, t.tiny())
+t.fine_tune(t.PAIRS, sys.argv[1], t.QUICK, t.tiny(), report)
 """
 
 
@@ -77,13 +75,33 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tuned: Path, tmp
     out = tmp_path / "killed"
     with subprocess.Popen([sys.executable, "-c", TRAINS, str(out)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        saved = [line for line in iter(process.stdout.readline, "saved 40\n") if line.startswith("saved")]
+        estimate = process.stdout.readline()
+        assert re.match(r"44 pairs, 144 updates of [0-9,]+ weights, .* s a batch: about .* minutes", estimate)
+        assert process.stdout.readline().startswith("20 of 144 updates")
         process.kill()
-    assert saved == ["saved 20\n"]
-    # The last checkpoint was cut off before its state was written.
-    (out / "checkpoints" / "checkpoint-40" / "trainer_state.json").unlink()
-    fine_tune(PAIRS, out, QUICK, tiny())
+    # Another one was cut off while it was written.
+    (out / "checkpoints" / "last.new").write_bytes(b"PK")
+    lines: list[str] = []
+    fine_tune(PAIRS, out, QUICK, tiny(), lines.append)
+    assert lines[0] == "continues after 20 of 144 updates"
     assert (out / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
+    assert losses(out) == losses(tuned)
+
+
+def losses(folder: Path) -> list[tuple[int, float | None, float]]:
+    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+    return [(point["updates"], point["loss"], point["held_out_loss"]) for point in points]
+
+
+def test_the_learning_curve_falls(tuned: Path) -> None:
+    curve = losses(tuned)
+    assert [updates for updates, *_ in curve] == [0, *range(20, 141, 20), 144]
+    assert curve[-1][2] < 0.2 < curve[0][2]
+
+
+def test_a_loss_over_some_tokens_learns_as_well(tmp_path: Path) -> None:
+    fine_tune(PAIRS, tmp_path, replace(QUICK, vocabulary=8), tiny())
+    assert {question: best(tmp_path, question) for question in PATHS} == PATHS
 
 
 def test_a_folder_of_another_training_is_refused(tuned: Path) -> None:
@@ -102,6 +120,15 @@ def test_lora_changes_an_adapter_and_leaves_the_model(tuned: Path, tmp_path: Pat
     assert (tuned / "model.safetensors").read_bytes() == before
     assert json.loads((tmp_path / "lora" / "adapter_config.json").read_text())["r"] == 4
     assert best(tmp_path / "lora", "who directed _") == "written_by"
+    # An adapter in front of another model than its own is refused.
+    other = small_model(PAIRS, [], width=16, layers=1, heads=2)
+    for part in other:
+        part.save_pretrained(tmp_path / "other")
+    adapter = json.loads((tmp_path / "lora" / "adapter_config.json").read_text())
+    record = json.dumps({**adapter, "base_model_name_or_path": str(tmp_path / "other")})
+    (tmp_path / "lora" / "adapter_config.json").write_bytes(record.encode())
+    with pytest.raises(ConfigError, match="does not fit its base model"):
+        best(tmp_path / "lora", "who directed _")
 
 
 def test_only_the_query_and_its_end_are_learnt() -> None:
@@ -116,6 +143,8 @@ def test_labels_are_read_and_questions_without_a_query_left_out(tmp_path: Path) 
     rows = [{"question": "a", "queries": [{"query": "x"}, {"query": "y"}]}, {"question": "b", "queries": []}]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_pairs(tmp_path / "labels.jsonl")[0] == [Pair("a", "x")]
+    with pytest.raises(DatasetError, match="`plan`"):
+        read_pairs(tmp_path / "labels.jsonl", "plan")
     (tmp_path / "none.jsonl").write_text(json.dumps(rows[1]) + "\n")
     with pytest.raises(DatasetError, match="byokg train labels"):
         read_pairs(tmp_path / "none.jsonl")
@@ -132,6 +161,8 @@ def test_mentions_are_masked_and_paths_are_words() -> None:
 def test_settings_out_of_range_and_models_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="batch=0"):
         SftSettings(batch=0)
+    with pytest.raises(ConfigError, match="target=path"):
+        SftSettings(target="path")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="held_out=1"):
         SftSettings(held_out=1)
     with pytest.raises(ConfigError, match="cannot be loaded"):

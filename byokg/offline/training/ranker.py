@@ -163,11 +163,12 @@ def answer_cases(
         nodes = store.numbers([id for id in answers if id in known])
         considered = linker.score_candidates(Question(example.id, example.question, tuple(topics)))
         if considered.growths:
-            right = _f1(considered, nodes, len(answers))
+            right = f1_of_paths(considered, nodes, len(answers))
             yield _case(considered, right, linker, most)
 
 
-def _f1(considered: ScoredCandidates, gold: npt.NDArray[np.integer], answers: int) -> Float64:
+def f1_of_paths(considered: ScoredCandidates, gold: npt.NDArray[np.integer], answers: int) -> Float64:
+    """Return the F1 of the nodes that each metapath reaches: (P,), for so many gold answers, those known numbered."""
     parts = []
     for growth in considered.growths:
         sizes = np.diff(growth.bounds)
@@ -243,7 +244,7 @@ def chain_cases(
         max_hops: longer chains are left out.
         most: metapaths of a question at most.
     """
-    walks = _ChainStarts(store, inverses)
+    walks = ChainStarts(store, inverses)
     known = set(store.entities())
     for chain in chains:
         spelled = walks.spelled(chain.relations) if len(chain.relations) <= max_hops else []
@@ -263,7 +264,7 @@ def chain_cases(
             yield _case(considered, labelled, linker, most)
 
 
-class _ChainStarts:
+class ChainStarts:
     """Where chains of relations start in a graph."""
 
     def __init__(self, store: GraphStore, inverses: Mapping[str, str]) -> None:
