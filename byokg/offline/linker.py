@@ -37,7 +37,6 @@ from byokg.types import (
     Question,
 )
 
-
 if TYPE_CHECKING:
     from byokg.offline.planner import Planner
 

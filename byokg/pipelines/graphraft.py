@@ -316,18 +316,15 @@ def graphraft_pipeline(
     Differs: without folders of models, no training is needed; the paper fine-tunes one for queries and one for answers.
     """
     by_meaning = meaning_ranker(parts.store, parts.embedder)
-    chooser: CandidateRanker | None = None if isinstance(ranking, str) else ranking
-    if ranking == "numbers":
-        chooser = NumberRanker(parts.model, shown, prompts=parts.prompts)
-    elif ranking == "guided":
-        chooser = GuidedRanker(parts.model)
-    elif isinstance(ranking, str) and ranking != "meaning":
-        chooser = ConstrainedRanker(path=_folder("ranking", ranking, get_args(Ranking)), spelling="plan")
+    chooser = _chooser(parts, ranking, shown)
     rest = answers == "all"
-    linker: KGLinker = NamedEntities(parts, entity_prompt)
-    if isinstance(chooser, ConstrainedRanker) and chooser.spelling == "plan":
-        if answerer != "model":  # no model is left that names entities
-            linker = SpottedEntities(build_parser_and_ranker(parts.store, parts.embedder, parts.entities)[0])
+    planned = isinstance(chooser, ConstrainedRanker) and chooser.spelling == "plan"
+    linker: KGLinker
+    if planned and answerer != "model":  # no model is there that could name entities
+        linker = SpottedEntities(build_parser_and_ranker(parts.store, parts.embedder, parts.entities)[0])
+    else:
+        linker = NamedEntities(parts, entity_prompt)
+    if planned and chooser is not None:
         retriever = candidates.retriever(parts.store, chooser, chosen=True)
     else:
         ranker = by_meaning if chooser is None else Shortlist(by_meaning, chooser, shown, rest)
@@ -338,6 +335,19 @@ def graphraft_pipeline(
     elif isinstance(reasoner, str):
         reasoner = CheckedResults(_folder("answerer", reasoner, ("model", "ranking")))
     return Loop(parts.entities, [Stage(linker, (retriever,), rounds=1)], reasoner)
+
+
+def _chooser(parts: Parts, ranking: str | CandidateRanker, shown: int) -> CandidateRanker | None:
+    """Return the ranker that a setting names; None for that of meaning alone. Raises `ConfigError`."""
+    if not isinstance(ranking, str):
+        return ranking
+    if ranking == "numbers":
+        return NumberRanker(parts.model, shown, prompts=parts.prompts)
+    if ranking == "guided":
+        return GuidedRanker(parts.model)
+    if ranking == "meaning":
+        return None
+    return ConstrainedRanker(path=_folder("ranking", ranking, get_args(Ranking)), spelling="plan")
 
 
 def _folder(setting: str, value: str, others: Sequence[str]) -> str:
