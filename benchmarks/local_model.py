@@ -93,11 +93,9 @@ def judged(linker: OfflineLinker, graph: ColumnarGraph, example: Example) -> lis
         return []
     found = linker.score_candidates(example.to_question("gold"))
     answers = list(dict.fromkeys(example.answer_ids))
-    f1 = (
-        f1_of_paths(found, graph.numbers([one for one in answers if one in known]), len(answers))
-        if found.growths
-        else []
-    )
+    if not found.growths:
+        return []
+    f1 = f1_of_paths(found, graph.numbers([one for one in answers if one in known]), len(answers))
     places = [
         (growth, topic, row)
         for growth, topic in zip(found.growths, found.topics, strict=True)

@@ -283,7 +283,7 @@ class _Search:
         """Encode prefixes until the order of the best is known."""
         while self._heap and len(self._fed) < self._budget:
             least = sorted(self._done, reverse=True)[most - 1][0] if len(self._done) >= most else -np.inf
-            chosen = []
+            chosen: list[tuple[float, int, int]] = []
             while self._heap and len(chosen) < self._width and -self._heap[0][0] > least:
                 chosen.append(heapq.heappop(self._heap))
             if not chosen:
@@ -295,10 +295,11 @@ class _Search:
     def _feed(self, chosen: Sequence[tuple[float, int, int]]) -> None:
         """Encode prefixes, and the tokens after each up to the next branch."""
         torch, trie, before = self._torch, self._trie, len(self._fed)
-        tokens, states, scores = [], [], []
+        tokens, states = list[int](), list[int]()
+        scores: list[float] = []
         for worth, state, place in chosen:
             beginning = [] if place < 0 else self._fed[place]
-            score: float | None = -worth
+            score = -worth
             while True:
                 beginning = [*beginning, len(self._fed)]
                 self._fed.append(beginning)
@@ -308,7 +309,7 @@ class _Search:
                 following = trie.allowed(state)
                 if len(following) != 1 or following[0] == trie.end:
                     break
-                state, score = int(trie.bounds[state]) + 1, None
+                state, score = int(trie.bounds[state]) + 1, np.nan
         new = self._fed[before:]
         mask = torch.zeros((len(new), self._prompt + len(self._fed)), dtype=torch.bool)
         mask[:, : self._prompt] = True
@@ -329,12 +330,12 @@ class _Search:
         self._cache = out.past_key_values
         logs = self._logs(out.last_hidden_state[0])
         for row, (state, known) in enumerate(zip(states, scores, strict=True)):
-            if known is None:  # the only token after the one before
+            if np.isnan(known):  # the only token after the one before
                 token = np.searchsorted(self._columns, tokens[row])
                 scores[row] = scores[row - 1] + float(logs[row - 1][token])
             following = trie.allowed(state)
             if len(following) != 1 or following[0] == trie.end:
-                self._branch(state, float(scores[row]), before + row, logs[row])
+                self._branch(state, scores[row], before + row, logs[row])
 
 
 def encode(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
@@ -394,7 +395,7 @@ class _Local:
             raise ConfigError(f"prompt={prompt!r} does not show the question; write {{question}} where it goes")
         self._prompt = prompt
         if path is not None:
-            self._load = lru_cache(1)(partial(load_tuned, path, device, dtype))
+            self._load: Callable[[], Loaded] = lru_cache(1)(partial(load_tuned, path, device, dtype))
         elif isinstance(model, tuple):
             self._load = lambda: model
         elif isinstance(model, LanguageModel) and isinstance(model.chat_model, LocalChatModel):

@@ -15,7 +15,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -310,7 +310,8 @@ class _Run:
         """Train, from the last checkpoint if there is one; return the held-out loss before and after."""
         settings, torch = self._settings, self._torch
         path = self._folder / "last.pt"
-        first, batches, epoch = 0, iter(()), -1
+        first, epoch = 0, -1
+        batches: Iterator[list[_Row]] = iter(())
         if path.is_file():
             held = torch.load(path, map_location=self._device, weights_only=True)
             with torch.no_grad():
@@ -325,7 +326,7 @@ class _Run:
         self._network.train()
         total, tokens, began = 0.0, 0, time.monotonic() - curve[-1]["seconds"]
         for update in range(self._updates):
-            taken = []
+            taken: list[list[_Row]] = []
             while len(taken) < settings.accumulate:
                 if (batch := next(batches, None)) is None:
                     epoch += 1
@@ -337,7 +338,7 @@ class _Run:
             torch.manual_seed(settings.seed * 1_000_003 + update)  # of dropout
             for group in self._optimizer.param_groups:
                 group["lr"] = settings.rate * _share(update, self._updates)
-            count = sum(1 for batch in taken for row in batch for label in row["labels"] if label != IGNORED)
+            count = sum(label != IGNORED for batch in taken for row in batch for label in row["labels"])
             for batch in taken:
                 loss, _ = self._loss(batch)
                 (loss / count).backward()
