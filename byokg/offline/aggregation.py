@@ -330,7 +330,8 @@ class AggregationRetriever:
     def _likely(self, task: _Task, context: Context) -> tuple[Sequence[Candidate], list[Candidate]]:
         """Return the candidates that the constraints may apply to, and the likeliest of them."""
         constraints = task.constraints
-        left_out = [task.mentions[place] for place in constraints.without]
+        bounds = (bound.mention for bound in constraints.thresholds if bound.mention is not None)
+        left_out = [task.mentions[place] for place in (*constraints.without, *bounds)]
         gone = (one for one in task.mentions if one.start >= 0)
         left_out += [one for one in gone if not constraints.rest[one.start : one.end].strip()]
         candidates = self._candidates(context, left_out)

@@ -62,6 +62,8 @@ class Threshold:
     nouns: tuple[str, ...]
     more: bool
     value: float
+    mention: int | None = None
+    """The mention whose own value it is, in place of a number."""
     dates: bool = False
     words: str = ""
 

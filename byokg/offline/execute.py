@@ -272,7 +272,7 @@ class ConstraintExecutor(_TimeExecutor):
         state = _State(candidate, ends)
         filtered = (
             all(self._timed(state, times, strict) for times in constraints.times)
-            and all(self._bounded(state, threshold) for threshold in constraints.thresholds)
+            and all(self._bounded(state, threshold, linked) for threshold in constraints.thresholds)
             and all(self._without(state, linked.get(mention, ()), paths) for mention in constraints.without)
             and (not constraints.lacking or self._lacking(state, constraints.lacking))
         )
@@ -332,11 +332,11 @@ class ConstraintExecutor(_TimeExecutor):
     def _branching(self) -> frozenset[int]:
         return branching(self._store)
 
-    def _bounded(self, state: _State, bound: Threshold) -> bool:
+    def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
         """Keep ends above or below a number."""
         column = self._measured(state, bound.nouns, bound.dates)
         if column is None:
-            degree = self._degrees(state.ends, bound.nouns) if bound.nouns else None
+            degree = self._degrees(state.ends, bound.nouns) if bound.nouns and bound.mention is None else None
             if degree is None:
                 return False
             label, counts = degree
@@ -346,6 +346,12 @@ class ConstraintExecutor(_TimeExecutor):
             return self._keep(state, fits, "comparison", f"{label} {bound.words}")
         hop, found = column
         value = bound.value
+        if bound.mention is not None:
+            named = self._store.nodes(list(linked.get(bound.mention, ()))[:1])
+            values = [measure(node.properties[found.name]) for node in named if found.name in node.properties]
+            if not values or values[0] is None:
+                return False
+            value = values[0]
         more = bound.more != (bound.dates and found.age)
         fits = {id for id, number in found.values.items() if (number > value if more else number < value)}
         return self._keep_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
@@ -388,7 +394,7 @@ class ConstraintExecutor(_TimeExecutor):
         column = self._measured(state, order.nouns, order.dates) if order.nouns else None
         several = any(noun.endswith(("s", "ed")) or noun in load_lexicon("count")["singular"] for noun in order.nouns)
         if order.counted and (column is None or (column[1].likeness < _SETTINGS.named_property and several)):
-            counts = self._degrees(state.ends, order.nouns)
+            counts = (self._passed(state, order.nouns) if several else None) or self._degrees(state.ends, order.nouns)
             if counts is not None:
                 return self._most_of(state, order, *counts)
             if column is not None and column[1].dates:
@@ -414,6 +420,22 @@ class ConstraintExecutor(_TimeExecutor):
         best = ranked[order.place - 1]
         text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
         return self._keep(state, {id for id in state.ends if counts[id] == best}, "superlative", text)
+
+    def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
+        """Return the number of intermediate nodes of each end, if these are the referents of the nouns.
+
+        `Which club has the most players of Spain` goes from Spain over its players to their clubs.
+        """
+        for table in self._tables(state)[:1]:
+            for column in range(len(table.steps) - 1, 0, -1):
+                step = table.steps[column - 1]
+                if max(float(self._reach(noun)[step]) for noun in nouns) >= _SETTINGS.step:
+                    ways = np.unique(table.nodes[:, [column, -1]], axis=0)
+                    ends, counts = np.unique(ways[:, 1], return_counts=True)
+                    found = dict(zip(self._store.ids(ends), counts.tolist(), strict=True))
+                    label = f"{INVERSE if step & 1 else ''}{self._store.relations[step >> 1]}"
+                    return label, {id: found.get(id, 0) for id in state.ends}
+        return None
 
 
 def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TemporalConstraint) -> bool:

@@ -26,6 +26,8 @@ class ParserLimits:
 
     span: int = 3
     """Words of the answer-type span."""
+    object_nouns: int = 2
+    """Nouns between the verb of a question and its object: `belongs to the *drug family* of X`."""
     misspelt: int = 85
     """Similarity in percent from which a question word counts as a misspelt word of a name (over 3 letters)."""
 
@@ -71,6 +73,8 @@ _PRONOUNS = english_words("pronouns")
 _ONE = frozenset(("one", "ones"))
 _WIDE = english_words("wide")
 """Nouns so wide that one without an article qualifies them: `date of birth`, `style of music`, `body of water`."""
+_OF_NOUNS = english_words("of_nouns")
+"""Prepositions that follow a noun as often as a verb: `what teams in Spain`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
 _LEADING = frozenset(("asks", "the", "other", "of"))
 """Words before the noun phrase of the answer: `which of the`, `show me all`."""
@@ -615,7 +619,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "verb" if _is_verb(word, tags, doing) else "noun"
         doing = tag == "doing" or (doing and tag != "verb")
         tags.append(tag)
-    for verb in (_joining_verb(words, tags), _helped_verb(words, tags)):
+    for verb in (_joining_verb(words, tags), _only_verb(words, tags), _helped_verb(words, tags)):
         if verb is not None:
             tags[verb] = "verb"
     return tags
@@ -635,6 +639,36 @@ def _closed(words: Sequence[str], place: int, tags: Sequence[str], doing: bool) 
     if place == 0 and word in ("this", "these", "those"):
         tag = ""
     return tag or ("other" if word in FUNCTION_WORDS or (word in REQUESTS and "noun" not in tags) else "")
+
+
+@rule("verb without an ending", "which rivers flow through {Paris}", lambda words, tags: None)
+def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of the verb of a question that seems to have none: `which rivers flow through X`.
+
+    It is the last word of the answer's phrase, before a preposition or a name, and agrees with the noun before it:
+    `the rivers flow`, `the river flows`. Without a noun it ends in s: `what treats X`.
+    """
+    asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
+    clause = next((place for place in range(asking, len(tags)) if tags[place] == "who"), len(tags))
+    if not _VERBAL.isdisjoint(tags[:clause]) or words[asking : asking + 1] not in _NAMES_KIND:
+        return None
+    first = asking + 1 + (words[asking + 1 : asking + 2] in (("many",), ("much",)))
+    last = next((place for place in range(first, len(tags)) if tags[place] != "noun"), len(tags)) - 1
+    if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
+        return None
+    rest = tags[last + 1 : clause]
+    if (
+        "mention" in tags[last + 1 :]
+        and rest[: (*rest, "mention").index("mention")].count("noun") > _LIMITS.object_nouns
+    ):
+        return None
+    third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
+    if first == last:
+        acts = third or (words[last].endswith("ed") and words[last] not in _NAMING)
+        return last if acts and words[asking] in ("what", "who") and not of_noun else None
+    nouns = [word.endswith("s") for word in words[first:last]]
+    several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
+    return last if several or (third and not any(nouns) and not of_noun) else None
 
 
 @rule("verb between plurals", "which products contain parts of {X}", lambda words, tags: None)

@@ -283,7 +283,7 @@ class _ConstraintParser(_SuperlativeParser):
         """Parse one construct after the other: parsed words are not parsed again."""
         pairs = self._pair()
         following = self._next()
-        thresholds = self._thresholds()
+        thresholds = (*self._thresholds(), *self._than())
         order = self._having(bool(pairs)) or self._order()
         times = self._times()
         count, counted = self._count()
@@ -394,6 +394,19 @@ class _ConstraintParser(_SuperlativeParser):
             found.append(Threshold(nouns, more, number, words=said.strip()))
             self._take(match.start(), end)
         return tuple(found)
+
+    @rule("comparison with a mention", "which countries are larger than {Peru}", lambda self: ())
+    def _than(self) -> tuple[Threshold, ...]:
+        """Read «larger than Austria»."""
+        match = pattern("than").search(self._left)
+        if match is None:
+            return ()
+        adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
+        mention = self._mention_at(match.start("named"), match.end("named"))
+        if adjective is None or mention is None:
+            return ()
+        self._take(match.start(), match.start("named"))
+        return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
 
     @rule("dates", "which films of {Tom} came out after 1990", lambda self: ())
     def _times(self) -> tuple[TemporalConstraint, ...]:

@@ -466,6 +466,8 @@ def _executed(constraints: QueryConstraints, computed: ComputedEvidence | None) 
 def _operands(constraints: QueryConstraints, done: Collection[str]) -> set[int]:
     """Return the mentions that the operations that were done used, by number."""
     found: set[int] = set()
+    if "thresholds" in done:
+        found |= {bound.mention for bound in constraints.thresholds if bound.mention is not None}
     if "next" in done and constraints.next is not None:
         found |= set(constraints.next.mentions)
     found |= set(constraints.without) if "without" in done else set()
