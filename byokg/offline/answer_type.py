@@ -13,7 +13,7 @@ import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
-from byokg.offline.label_similarity import agent_noun_verbs, content_words, label_names_head, leading_verb
+from byokg.offline.label_similarity import agent_noun_verbs, content_words, label_names_head
 from byokg.offline.lexicon import cached, load_lexicon, rule
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.schema_linking import SchemaStatistics, measure
@@ -201,7 +201,7 @@ class AnswerTypePredictor:
 
     @cached_property
     def _verbs(self) -> Sequence[str]:
-        return [leading_verb(own) for _, own in self._labels]
+        return self._statistics.verbs(self._labels)
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:

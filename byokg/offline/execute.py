@@ -268,7 +268,7 @@ class ConstraintExecutor(_TimeExecutor):
         """
         ends = list(candidate.nodes)
         if any(map(is_value, ends)):
-            return None
+            return self._of_value(constraints, candidate)
         state = _State(candidate, ends)
         filtered = (
             all(self._timed(state, times, strict) for times in constraints.times)
@@ -331,6 +331,17 @@ class ConstraintExecutor(_TimeExecutor):
     @cached_property
     def _branching(self) -> frozenset[int]:
         return branching(self._store)
+
+    def _of_value(self, constraints: QueryConstraints, candidate: Candidate) -> Outcome | None:
+        """Return a value that is the number in question itself, and no end to count."""
+        values = [name_of_value(end) for end in candidate.nodes]
+        filters = constraints.times or constraints.thresholds or constraints.without or constraints.lacking
+        if not constraints.count or constraints.order is not None or filters or len(values) != 1:
+            return None
+        text = f"the number itself: {values[0]}"
+        return (
+            None if measure(values[0]) is None else Outcome("property", text, (), tuple(values), candidate.evidence_ids)
+        )
 
     def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
         """Keep ends above or below a number."""

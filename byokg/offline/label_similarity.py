@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float32, Float64, Int64
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, compare_rows, exact
 from byokg.offline.lexicon import rule
 from byokg.text.names import FUNCTION_WORDS, UNRELATED, Lexicon, label_words, related, relation_text, singular, synonyms
@@ -27,6 +28,8 @@ class LabelLimits:
 
     verb: int = 3
     """Letters of an inflected verb too short to be distinctive: `has`."""
+    heads: int = 48
+    """Heads of each relation that are sampled for their incoming relations."""
     antonym: int = 5
     """Common first letters of a word and its antonym without prefix: `indication`, `contraindicated`."""
 
@@ -122,6 +125,50 @@ def label_names_head(words: Sequence[str]) -> bool:
 def content_words(words: Sequence[str]) -> list[str]:
     """Return the content words; all words, if there are none."""
     return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def subject_verbs(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
+    """Return the leading verb of each relation, an activity of its heads: `plays_in_club`; empty if there is none.
+
+    If several begin with one verb, it is no activity of heads with another class name from their incoming relations:
+    with `plays_in_club` and `plays_in_league` only those are players that no `…_club` leads to.
+
+    Args:
+        store: the graph.
+        labels: the words of each relation's namespace, and its own.
+    """
+    verbs = [leading_verb(own) for _, own in labels]
+    often = Counter(filter(None, verbs))
+    among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
+    if not among:
+        return verbs
+    batch, otherwise = store.sample_edges(_LABEL_LIMITS.heads), set[int]()
+    calls = np.array([_calls(own) for _, own in labels], np.bool_)
+    doers: dict[str, list[int]] = defaultdict(list)
+    for number, (_, own) in enumerate(labels):
+        for verb in agent_noun_verbs(own[-1]):
+            doers[verb].append(number)
+    bounds = np.searchsorted(batch.relation, [(number, number + 1) for number in among])  # edges come by relation
+    for number, (first, last) in zip(among, bounds.tolist(), strict=True):
+        naming = calls.copy()
+        naming[doers[verbs[number]]] = False
+        heads = np.unique(batch.head[first:last]).astype(np.int64)
+        counts = store.relation_counts(heads)
+        called = np.unique(counts.origin[counts.inverse & naming[counts.relation]])
+        if 2 * len(called) >= len(heads):
+            otherwise.add(number)
+    told = {verbs[number] for number in among if number not in otherwise}
+    return ["" if number in otherwise and verb in told else verb for number, verb in enumerate(verbs)]
+
+
+def _calls(own: Sequence[str]) -> bool:
+    """True if a relation label names its tail: `club`, `plays in club`, not `captained by`."""
+    return (
+        not label_names_head(own)
+        and own[-1] not in FUNCTION_WORDS
+        and not own[-1].endswith("ed")
+        and not leading_verb(own[-1:])
+    )
 
 
 @dataclass(frozen=True)

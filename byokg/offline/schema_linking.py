@@ -34,6 +34,7 @@ from byokg.offline.label_similarity import (
     content_words,
     leading_verb,
     number_words,
+    subject_verbs,
 )
 from byokg.offline.parse import Role
 from byokg.text.dates import read_date
@@ -224,6 +225,9 @@ def looks_dated(value: Value) -> bool:
     return ("-" in value[1:] and read_date(value) is not None) or (value.isdigit() and 1000 <= int(value) <= 2100)
 
 
+Labels = Sequence[tuple[Sequence[str], Sequence[str]]]
+"""Words of each relation's namespace, and of its own name."""
+
 Pairs = tuple[Int64, Int64]
 """Parallel arrays: a place in an array of nodes, and a relation; each pair once, ascending."""
 
@@ -270,6 +274,10 @@ class SchemaStatistics:
     def inverses(self) -> Mapping[str, frozenset[str]]:
         """Return for each label the relations that store the same facts the other way; empty if unknown."""
         return {}
+
+    def verbs(self, labels: Labels) -> Sequence[str]:
+        """Return the verb of each relation's heads, here of its label; empty for a relation without one."""
+        return [leading_verb(own) for _, own in labels]
 
     def ends(self) -> StepEnds:
         """Return the ends known before a walk."""
@@ -335,6 +343,10 @@ class SampledStatistics(SchemaStatistics):
     def inverses(self) -> Mapping[str, frozenset[str]]:
         """Return for each label the relations that store the same facts the other way."""
         return inverse_relations(self._plain)
+
+    def verbs(self, labels: Labels) -> Sequence[str]:
+        """Return the verb of each relation's heads, as far as sampled heads agree."""
+        return subject_verbs(self.store, labels)
 
     def ends(self) -> StepEnds:
         """Sample the ends of each step."""
@@ -540,7 +552,7 @@ class RelationSimilarity:
         meanings = store.meanings if isinstance(store, PropertyView) else {}
         labels = [meanings.get(number, label) for number, label in enumerate(relations)]
         self.relations = LabelSimilarity(labels, self._embedder, self._vector, self.settings)
-        self._doing = np.array([leading_verb(own) for _, own in self.relations.words], object)
+        self._doing = np.array(self.statistics.verbs(self.relations.words), object)
         inverses = self.statistics.inverses()
         self._symmetric = np.array([label in inverses.get(label, ()) for label in relations], np.bool_)
 

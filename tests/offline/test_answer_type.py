@@ -89,6 +89,18 @@ def test_a_type_may_be_meant_by_another_noun() -> None:
     assert not of.predict("which rivers are there", (), ())
 
 
+def test_of_relations_with_one_verb_those_say_less_whose_heads_are_called_otherwise() -> None:
+    league = [("Red", "plays_in_league", "First"), ("Blue", "plays_in_league", "First")]
+    both = AnswerTypePredictor(
+        SampledStatistics(ColumnarGraph.from_triples([*UNTYPED, ("Cay", "plays_in_club", "Blue"), *league]))
+    )
+    alone = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_triples(league)))
+    people, clubs = [EntityId(name) for name in ("Ann", "Ben", "Cay")], [EntityId("Red"), EntityId("Blue")]
+    asked = both.predict("which players are there", (), ())
+    assert both.filter([*people, *clubs], asked) == tuple(people)
+    assert alone.filter(clubs, alone.predict("which players are there", (), ())) == tuple(clubs)
+
+
 SHOP = [Node(EntityId(type), type, type) for type in ("Order", "Customer", "Warehouse", "Product")]
 
 
