@@ -69,21 +69,6 @@ class TestBestPath:
 
 
 class TestAgreement:
-    def test_a_third_topic_narrows_what_two_have_in_common(self) -> None:
-        # Peru and Quechua lead to Chile and Bolivia; the third topic leads to Bolivia and, better, to Lima.
-        found = context(
-            [
-                reaching("pe", 10.0, "cl", "bo"),
-                reaching("que", 6.0, "cl", "bo"),
-                reaching("es", 5.0, "lima"),
-                reaching("es", 1.0, "bo"),
-            ],
-            pe="Peru",
-            que="Quechua",
-            es="Spanish",
-        )
-        assert [(id, citations) for id, _, citations in answered(found)] == [("bo", ("e1", "e2", "e4"))]
-
     def test_nodes_that_two_topics_lead_to_are_the_answers(self) -> None:
         # Peru borders Chile and Bolivia; Quechua is spoken in Peru and Bolivia.
         found = context([reaching("pe", 10.0, "cl", "bo"), reaching("que", 6.0, "bo")], pe="Peru", que="Quechua")
