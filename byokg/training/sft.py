@@ -211,7 +211,7 @@ def fine_tune(
     held = rows[: int(settings.held_out * len(rows))]
     training = rows[len(held) :]
     network = _adapted(network, settings) if settings.rank else network.float()
-    run = _Run(torch, network, tokenizer, training, held, settings, out / _CHECKPOINTS)
+    run = _TrainingRun(torch, network, tokenizer, training, held, settings, out / _CHECKPOINTS)
     before, after = run.train(report)
     network.save_pretrained(out)
     tokenizer.save_pretrained(out)
@@ -221,7 +221,7 @@ def fine_tune(
 _Row = dict[str, list[int]]
 
 
-class _Run:
+class _TrainingRun:
     """One training: its batches are drawn from the seed, so a checkpoint needs weights and their number alone."""
 
     def __init__(

@@ -124,11 +124,11 @@ def parse(text: str) -> PathQuery:
         template = _CONSTANT.sub(place, text, count=2)
         if len(names) == 2 and not any(each[1] in text for each in _PLACES):
             with contextlib.suppress(PathQueryInvalid):
-                return _filled(_parse(_Text(template)), names)
-    return _parse(_Text(text))
+                return _filled(_parse(_QueryText(template)), names)
+    return _parse(_QueryText(text))
 
 
-class _Text(str):
+class _QueryText(str):
     """Text that is hashed by its length and ends: to hash thousands of names takes as long as a search."""
 
     __slots__ = ()
@@ -161,7 +161,7 @@ def parse_rules(text: str) -> list[InferenceRule]:
 
 
 @functools.lru_cache(maxsize=256)
-def _parse(text: _Text) -> PathQuery:
+def _parse(text: _QueryText) -> PathQuery:
     return _parse_text(str(text), "start")  # type: ignore[no-any-return]
 
 
