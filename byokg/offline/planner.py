@@ -41,7 +41,7 @@ class Planner:
 
     def __init__(
         self,
-        path: str | None = None,
+        path: str,
         weights: str | Path | None = None,
         beams: int = 10,
         share: float = 0.0,
@@ -50,11 +50,8 @@ class Planner:
         dtype: str | None = None,
     ) -> None:
         at_least(1, "finds nothing", beams=beams, shown=shown)
-        if share < 0 or path is None:
-            raise ConfigError(
-                f"share={share}, path={path}: a planner needs a share of at least 0, and the folder of a model; "
-                "train one with: byokg train sft LABELS --out DIR"
-            )
+        if share < 0:
+            raise ConfigError(f"share={share} is negative; use 0 for the model alone, or a positive factor")
         from byokg.llm.decoding import PROMPT, ConstrainedRanker, Text
 
         self.weights = weights

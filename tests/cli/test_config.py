@@ -53,6 +53,7 @@ FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 ALL_OPTIONS = [(group, option) for group in groups() for option in options(group)]
 
 NEEDED = {
+    "pipeline=planner": ("pipeline.weights.path=model",),
     **{f"dataset={name}": ("dataset.root=.",) for name in layouts()},
     "budget=calls": ("budget.max_calls=10",),
     "budget=usd": ("budget.max_usd=0.5",),
@@ -761,7 +762,8 @@ def test_a_run_records_which_model_it_asks_but_not_where_or_how_patiently() -> N
         "max_tokens": 4096,
         "extra_body": {},
         "api_version": None,
-        "structured": False,
+        "structured": "none",
+        "logprobs": None,
         "provider": "openai_compatible",
     }
 
