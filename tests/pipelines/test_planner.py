@@ -80,8 +80,8 @@ def test_a_mix_adds_the_likelihood_to_the_scores_of_the_first_paths(tuned: Path)
     mixed = Planner(str(tuned), share=2.0, shown=2, prompt=PROMPT).mix("foo Alien", plans, prior)
     assert mixed[0] - mixed[1] == pytest.approx(alone[0] - alone[1] - 2.0, abs=0.5)  # over the tokens of two plans
     assert mixed[2] < min(mixed[:2])
-    with pytest.raises(ConfigError, match="byokg train sft"):
-        Planner()
+    with pytest.raises(ConfigError, match="share=-1"):
+        Planner(str(tuned), share=-1)
 
 
 def test_graphraft_answers_with_a_fine_tuned_model_and_no_other(tuned: Path) -> None:
