@@ -10,7 +10,7 @@ model would be shown, and the gold that all of them reach, on WebQSP and CWQ dev
 `execute`: every
 candidate of `--executed` questions of MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as literal text
 and with parameters, and is walked in the arrays; each ranker (beam search over tokens,
-likelihoods, guided requests, numbers, meaning) must return only candidates. For comparison, free queries of a strong
+guided requests, numbers, meaning) must return only candidates. For comparison, free queries of a strong
 language model (`llm_replies`). `write`: a small model, trained on weak Cypher labels of MetaQA's
 dev questions, writes queries for test questions, with the constraint and without. `link`: quality of the best
 candidate with entities by the words of the question, by exact names, or as the nodes nearest in meaning. `answer`:
@@ -59,7 +59,6 @@ from byokg.llm.decoding import (
     PROMPT,
     ROOT,
     ConstrainedRanker,
-    LikelihoodRanker,
     NumberRanker,
     TokenTrie,
     encode,
@@ -194,7 +193,6 @@ def emitted(
     model = LanguageModel(ScriptedChatModel(rules=(Rule(listed),)))
     rankers: dict[str, CandidateRanker] = {
         "beam_search": ConstrainedRanker(local, beams=20),
-        "likelihood": LikelihoodRanker(local, batch=64),
         "numbers": NumberRanker(model, len(texts), len(texts)),
         "meaning": by_meaning,
     }

@@ -2,9 +2,9 @@
 
 `TokenTrie` holds the candidates as token sequences and returns the allowed next tokens; `constrain` makes it a
 transformers `LogitsProcessor`. The rankers order candidates for a question: `ConstrainedRanker` by a search with a
-local model (`TrieSearch`), `LikelihoodRanker` by a local model's likelihood of each candidate, `GuidedRanker` by a
-served model whose server masks its tokens, `NumberRanker` by the numbers that any model picks from a list. All return
-positions in the list of candidates, so the executed query is a candidate as given, character for character.
+local model (`TrieSearch`), `GuidedRanker` by a served model whose server masks its tokens, `NumberRanker` by the
+numbers that any model picks from a list. All return positions in the list of candidates, so the executed query is a
+candidate as given, character for character.
 
 Source: GraphRAFT (arXiv:2504.05478), "Grounded constrained decoding".
 Differs: the paper compares every candidate at every step; here a step costs the same for any number of them.
@@ -282,7 +282,7 @@ class _Search:
     def run(self, most: int) -> list[tuple[int, float]]:
         """Encode prefixes until the order of the best is known."""
         while self._heap and len(self._fed) < self._budget:
-            least = sorted(self._done, reverse=True)[most - 1][0] if len(self._done) >= most else -np.inf
+            least = heapq.nlargest(most, self._done)[-1][0] if len(self._done) >= most else -np.inf
             chosen: list[tuple[float, int, int]] = []
             while self._heap and len(chosen) < self._width and -self._heap[0][0] > least:
                 chosen.append(heapq.heappop(self._heap))
@@ -380,46 +380,7 @@ Loaded = tuple[Any, Any]
 """A transformers model and its tokenizer."""
 
 
-class _Local:
-    """A model in this process, loaded on first use; see `ConstrainedRanker` for the arguments."""
-
-    def __init__(
-        self,
-        model: LanguageModel | Loaded | None,
-        path: str | None,
-        prompt: str,
-        device: str | None,
-        dtype: str | None,
-    ) -> None:
-        if "{question}" not in prompt:
-            raise ConfigError(f"prompt={prompt!r} does not show the question; write {{question}} where it goes")
-        self._prompt = prompt
-        if path is not None:
-            self._load: Callable[[], Loaded] = lru_cache(1)(partial(load_tuned, path, device, dtype))
-        elif isinstance(model, tuple):
-            self._load = lambda: model
-        elif isinstance(model, LanguageModel) and isinstance(model.chat_model, LocalChatModel):
-            self._load = model.chat_model.load
-        else:
-            raise ConfigError(
-                "no model in this process to rank queries with; name one with path=…, or choose llm=hf_local"
-            )
-
-    def _ready(self, question: str, candidates: Sequence[HasQuery]) -> tuple[Any, Any, list[int], TokenSequences, int]:
-        """Return model, tokenizer, the tokens of the prompt and of the candidates, and the token that ends one."""
-        if not candidates:
-            raise NoCandidates(question)
-        model, tokenizer = self._load()
-        end = tokenizer.eos_token_id
-        if end is None:
-            raise ConfigError("the tokenizer has no token that ends a text (eos_token), so no query can end")
-        prompt = list(tokenizer(self._prompt.replace("{question}", question))["input_ids"])
-        if prompt and prompt[-1] == end:  # some tokenizers end every text
-            prompt.pop()
-        return model, tokenizer, prompt, tokenize_candidates(tokenizer, candidates, question), end
-
-
-class ConstrainedRanker(_Local):
+class ConstrainedRanker:
     """Orders candidates by a best-first search over their tokens; implements `CandidateRanker`; threads may share it.
 
     Args:
@@ -446,8 +407,20 @@ class ConstrainedRanker(_Local):
         dtype: str | None = None,
         spelling: Literal["query", "plan"] = "query",
     ) -> None:
-        super().__init__(model, path, prompt, device, dtype)
         at_least(1, "finds nothing", beams=beams)
+        if "{question}" not in prompt:
+            raise ConfigError(f"prompt={prompt!r} does not show the question; write {{question}} where it goes")
+        self._prompt = prompt
+        if path is not None:
+            self._load: Callable[[], Loaded] = lru_cache(1)(partial(load_tuned, path, device, dtype))
+        elif isinstance(model, tuple):
+            self._load = lambda: model
+        elif isinstance(model, LanguageModel) and isinstance(model.chat_model, LocalChatModel):
+            self._load = model.chat_model.load
+        else:
+            raise ConfigError(
+                "no model in this process to rank queries with; name one with path=…, or choose llm=hf_local"
+            )
         self._beams, self.spelling = beams, spelling
         self._lock = threading.Lock()
 
@@ -470,6 +443,19 @@ class ConstrainedRanker(_Local):
             found = TrieSearch(model).search(prompt, TokenTrie(list(spelled), end), self._beams)
         positions = list(spelled.values())
         return [(position, score) for row, score in found for position in positions[row]]
+
+    def _ready(self, question: str, candidates: Sequence[HasQuery]) -> tuple[Any, Any, list[int], TokenSequences, int]:
+        """Return model, tokenizer, the tokens of the prompt and of the candidates, and the token that ends one."""
+        if not candidates:
+            raise NoCandidates(question)
+        model, tokenizer = self._load()
+        end = tokenizer.eos_token_id
+        if end is None:
+            raise ConfigError("the tokenizer has no token that ends a text (eos_token), so no query can end")
+        prompt = list(tokenizer(self._prompt.replace("{question}", question))["input_ids"])
+        if prompt and prompt[-1] == end:  # some tokenizers end every text
+            prompt.pop()
+        return model, tokenizer, prompt, tokenize_candidates(tokenizer, candidates, question), end
 
 
 @dataclass(frozen=True)
@@ -499,54 +485,6 @@ def load_tuned(path: str, device: str | None = None, dtype: str | None = None) -
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(f"the adapter in {path!r} does not fit its base model {base!r}: {reason}") from error
     return merged.to(wanted).eval(), tokenizer
-
-
-class LikelihoodRanker(_Local):
-    """Orders candidates by how likely a local model finds each as a whole; implements `CandidateRanker`.
-
-    It reads every candidate to its end, so it takes time in proportion to their number.
-
-    Args:
-        model, path, prompt, device, dtype: see `ConstrainedRanker`.
-        batch: candidates read together.
-    """
-
-    def __init__(
-        self,
-        model: LanguageModel | Loaded | None = None,
-        path: str | None = None,
-        batch: int = 16,
-        prompt: str = PROMPT,
-        device: str | None = None,
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(model, path, prompt, device, dtype)
-        at_least(1, "reads nothing", batch=batch)
-        self._batch = batch
-
-    def rank(self, question: str, candidates: Sequence[HasQuery]) -> list[tuple[int, float]]:
-        """Return positions with each candidate's log-likelihood, best first, of those that `tokenize_candidates` keeps.
-
-        Raises:
-            NoCandidates: there is nothing to choose from.
-        """
-        torch = import_extra("torch", "local", "likelihoods of queries")
-        model, _, prompt, spelled, end = self._ready(question, candidates)
-        sequences = list(spelled)
-        scores: list[float] = []
-        for first in range(0, len(sequences), self._batch):
-            rows = [[*prompt, *tokens, end] for tokens in sequences[first : first + self._batch]]
-            ids = torch.full((len(rows), max(map(len, rows))), end, device=model.device)
-            mask = torch.zeros_like(ids)
-            for at, row in enumerate(rows):
-                ids[at, : len(row)] = torch.tensor(row, device=model.device)
-                mask[at, : len(row)] = 1
-            with torch.inference_mode():
-                logits = model(ids, attention_mask=mask).logits[:, len(prompt) - 1 : -1].float()
-            chosen = torch.log_softmax(logits, -1).gather(-1, ids[:, len(prompt) :, None])[..., 0]
-            scores += (chosen * mask[:, len(prompt) :]).sum(-1).tolist()
-        ranked = [(at, score) for score, positions in zip(scores, spelled.values(), strict=True) for at in positions]
-        return sorted(ranked, key=lambda each: (-each[1], each[0]))
 
 
 Server = Literal["vllm", "vllm_guided", "sglang", "llama_cpp"]

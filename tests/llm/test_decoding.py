@@ -18,7 +18,6 @@ from byokg.llm.decoding import (
     ConstrainedRanker,
     GuidedRanker,
     HasQuery,
-    LikelihoodRanker,
     NumberRanker,
     Server,
     TokenTrie,
@@ -189,10 +188,9 @@ class TestLocalModels:
         text = fast.decode(model.generate(ids, max_new_tokens=40, do_sample=False)[0, ids.shape[1] :])
         assert text not in self.TEXTS
 
-    @pytest.mark.parametrize("ranker", [ConstrainedRanker, LikelihoodRanker])
-    def test_nothing_to_choose_from_is_an_error(self, local: tuple[Any, Any], ranker: Any) -> None:
+    def test_nothing_to_choose_from_is_an_error(self, local: tuple[Any, Any]) -> None:
         with pytest.raises(NoCandidates, match="'who\\?'"):
-            ranker(local).rank("who?", [])
+            ConstrainedRanker(local).rank("who?", [])
 
     def test_a_served_model_has_no_tokens_to_constrain(self) -> None:
         with pytest.raises(ConfigError, match="llm=hf_local"):
@@ -204,9 +202,8 @@ class TestLocalModels:
 
 
 @pytest.mark.parametrize("make", [byte_level, sentence_piece, word_piece])
-@pytest.mark.parametrize("ranker", [ConstrainedRanker, LikelihoodRanker])
 def test_what_a_tokenizer_cannot_spell_is_left_out_and_what_it_writes_alike_is_kept(
-    make: Callable[[], Tokenizer], ranker: Any, caplog: pytest.LogCaptureFixture
+    make: Callable[[], Tokenizer], caplog: pytest.LogCaptureFixture
 ) -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     marks = {} if make is byte_level else {"unk_token": "<unk>"}
@@ -217,14 +214,14 @@ def test_what_a_tokenizer_cannot_spell_is_left_out_and_what_it_writes_alike_is_k
     model = transformers.GPT2LMHeadModel(config).eval()
     names = ["Ann", "ann", "\u16a0 runes", "the <end>", "Lee"]
     candidates = [Query(f'MATCH (a {{name: "{name}"}})-[:written_by]-(x0) RETURN x0') for name in names]
-    ranked = ranker((model, fast)).rank("who is <end> \u16a0?", candidates)
+    ranked = ConstrainedRanker((model, fast)).rank("who is <end> \u16a0?", candidates)
     spelled = {byte_level: [0, 1, 2, 3, 4], sentence_piece: [0, 1, 4], word_piece: [0, 1, 4]}[make]
     assert sorted(position for position, _ in ranked) == spelled
     scores = dict(ranked)
     assert (scores[0] == scores[1]) == (make is word_piece)  # which knows no capitals
     assert ("cannot spell" in caplog.text) == (make is not byte_level)
     if make is not byte_level:
-        assert ranker((model, fast)).rank("who?", [candidates[2]]) == []
+        assert ConstrainedRanker((model, fast)).rank("who?", [candidates[2]]) == []
 
 
 CHOICES = ['say "hi"\n', "a|b (c)", "back\\slash", "tab\t", "b\x08"]

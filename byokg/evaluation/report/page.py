@@ -52,8 +52,12 @@ def packed(value: object) -> str:
 
 
 def _compressed(text: str) -> str:
-    # A lone surrogate has no UTF-8; as \udXXX it is valid JSON, and reads back the same.
-    return base64.b64encode(zlib.compress(text.encode("utf-8", "backslashreplace"), _LEVEL)).decode("ascii")
+    return base64.b64encode(zlib.compress(json_bytes(text), _LEVEL)).decode("ascii")
+
+
+def json_bytes(text: str) -> bytes:
+    """Encode JSON. A lone surrogate has no UTF-8; as an escape it is valid JSON, and reads back the same."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 class Blocks:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from byokg.errors import ByokgError
 from byokg.evaluation.metrics import PROFILE
 from byokg.evaluation.report.live import Ask, Event, LiveRuns
-from byokg.evaluation.report.page import live_page
+from byokg.evaluation.report.page import json_bytes, live_page
 
 Describe = Callable[[str], Event]
 """Returns a node's description from the graph."""
@@ -243,10 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _encoded(value: Mapping[str, Any]) -> bytes:
-    # Half a character has no UTF-8; as \udXXX it is valid JSON.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=list).encode(
-        "utf-8", "backslashreplace"
-    )
+    return json_bytes(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=list))
 
 
 def _one(query: Mapping[str, list[str]], name: str, otherwise: str = "") -> str:
