@@ -215,7 +215,7 @@ def sft_(
     The time is estimated first, from two batches; curve.jsonl is the learning curve. The same command goes on with a
     training that was interrupted. Settings: train=gemma3_270m, gemma2_9b or llama3_8b, train.model, train.target (query
     or plan), train.rank, train.batch, train.rate and more (see all with: byokg eval train=sft --show). Use a model of
-    plans with pipeline=graphraft pipeline.tuned=tuned, or pipeline=planner pipeline.planner.path=tuned
+    plans with pipeline=graphraft pipeline.ranking=tuned, or pipeline=planner pipeline.weights.path=tuned
     """
     from byokg.training.sft import SftSettings, fine_tune, read_pairs
 
