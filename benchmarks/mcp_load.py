@@ -67,7 +67,7 @@ def held(pid: int) -> tuple[int, int, float]:
 @contextmanager
 def served(graph: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a server; yields its process and its address."""
-    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph), "--http", "--port", "0", *options]
+    command = [sys.executable, "-m", "byokg", "mcp", "serve", str(graph), "--http", "--port", "0", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None

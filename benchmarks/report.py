@@ -182,7 +182,7 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         run = make_run(folder, options.questions)
         page = folder / "report.html"
-        command = [sys.executable, "-m", "byokg.cli.main", "report", str(run), "--out", str(page)]
+        command = [sys.executable, "-m", "byokg", "report", str(run), "--out", str(page)]
         began = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         rows = [

@@ -108,7 +108,7 @@ def main() -> None:
         (live / METRICS_FILE).unlink()
         lines = (live / PREDICTIONS).read_bytes().splitlines(keepends=True)
         (live / PREDICTIONS).write_bytes(b"".join(lines[:READY]))
-        command = [sys.executable, "-m", "byokg.cli.main", "view", str(runs), "--no-open"]
+        command = [sys.executable, "-m", "byokg", "view", str(runs), "--no-open"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None

@@ -152,7 +152,7 @@ def run(command: Command, where: str, capfd: pytest.CaptureFixture[str]) -> None
         captured = capfd.readouterr()
         printed, errors = captured.out, captured.err
     else:
-        function = f'byokg() {{ PYTHONPATH="$PYTHONPATH:{ROOT}" "{sys.executable}" -P -m byokg.cli.main "$@"; }}\n'
+        function = f'byokg() {{ PYTHONPATH="$PYTHONPATH:{ROOT}" "{sys.executable}" -P -m byokg "$@"; }}\n'
         done = subprocess.run(["bash", "-c", function + command.text], capture_output=True, text=True, check=False)
         code, printed, errors = done.returncode, done.stdout, done.stderr
     assert code == 0, f"{where}: {command.text}\n{printed}{errors}"

@@ -27,7 +27,7 @@ LAYERS = (
     ("api",),
     ("evaluation",),
     ("training",),
-    ("cli",),
+    ("cli", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -39,7 +39,6 @@ PARTS = {
         ("rdf",),
         ("name_indexes", "value_indexes"),
         ("export_formats",),
-        ("syntax",),
         ("guard",),
         ("importers",),
         ("bfsql", "pathql", "servers"),

@@ -228,7 +228,3 @@ def _one_line(text: str) -> str:
 
 def _debugging() -> bool:
     return os.environ.get(DEBUG, "") not in ("", "0")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

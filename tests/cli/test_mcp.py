@@ -68,7 +68,7 @@ class Running:
 
 
 def started(graph: Path, *options: str, **environment: str) -> Running:
-    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph), "--http", "--port", "0", *options]
+    command = [sys.executable, "-m", "byokg", "mcp", "serve", str(graph), "--http", "--port", "0", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
     assert process.stderr is not None
     first = process.stderr.readline()
@@ -105,7 +105,7 @@ async def asked(client: Client, tool: str, arguments: dict[str, Any]) -> Any:
 def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_input(graph: Path) -> None:
     async def talk() -> None:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "byokg.cli.main", "mcp", "serve", str(graph)], env=dict(os.environ)
+            command=sys.executable, args=["-m", "byokg", "mcp", "serve", str(graph)], env=dict(os.environ)
         )
         async with Client(stdio_client(parameters)) as client:
             assert "describe_schema" in (client.instructions or "")
@@ -128,7 +128,7 @@ def test_stdio_offers_the_tools_the_schema_and_instructions_and_ends_with_its_in
 
 
 def test_ctrl_c_ends_stdio_though_its_input_is_open(graph: Path) -> None:
-    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph)]
+    command = [sys.executable, "-m", "byokg", "mcp", "serve", str(graph)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stderr is not None
     assert "standard input" in process.stderr.readline()
@@ -147,7 +147,7 @@ def test_a_folder_with_an_engine_answers_queries(tmp_path: Path) -> None:
     async def talk() -> None:
         parameters = StdioServerParameters(
             command=sys.executable,
-            args=["-m", "byokg.cli.main", "mcp", "serve", str(tmp_path / "graph")],
+            args=["-m", "byokg", "mcp", "serve", str(tmp_path / "graph")],
             env=dict(os.environ),
         )
         async with Client(stdio_client(parameters)) as client:
@@ -482,7 +482,7 @@ def test_sigterm_ends_it_though_calls_run(graph: Path, over: str) -> None:
         running = started(graph)
         assert ended(running) in (0, -signal.SIGTERM)
         return
-    command = [sys.executable, "-m", "byokg.cli.main", "mcp", "serve", str(graph)]
+    command = [sys.executable, "-m", "byokg", "mcp", "serve", str(graph)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stderr is not None
     assert "standard input" in process.stderr.readline()

@@ -1,0 +1,9 @@
+"""The command line as `python -m byokg`."""
+
+from __future__ import annotations
+
+import sys
+
+from byokg.cli.main import main
+
+sys.exit(main())
