@@ -256,7 +256,8 @@ def _reproduce(
 
     jobs = one.jobs()
     settings = {system: read_settings(job.words) for system, job in jobs.items()}
-    output.out.print(one.estimate(settings, usage, output))
+    asked = _open_all(tuple(settings.values()), output)
+    output.out.print(one.estimate(settings, usage, asked))
     if not yes and not _confirmed(output):
         raise typer.Exit(INCOMPLETE)
     outcomes = run_grid(Grid(tuple(jobs.values()), one.folder, ()), tuple(settings.values()), output)
@@ -271,6 +272,35 @@ def _reproduce(
         print_line(output.out, f"not comparable: {reason}")
     if not reasons:
         print_line(output.out, "comparable: the same questions, graph, topic entities, scoring and model")
+
+
+def _open_all(settings: Sequence[Settings], output: Output) -> int:
+    """Open graph and pipeline of every run, so that errors precede the first call; return the number of questions.
+
+    Raises:
+        ConfigError: a run has no language model, or its graph lacks a query engine.
+        DatasetError: the questions or their graph are missing.
+    """
+    from byokg.cli.evaluation import open_session
+    from byokg.cli.questions import pick
+
+    noted: set[str] = set()
+
+    def note(text: str) -> None:
+        if text not in noted:
+            noted.add(text)
+            output.note(text)
+
+    asked = None
+    for its in settings:
+        if "llm" not in its.components:
+            raise ConfigError("these runs ask a language model; add llm=anthropic llm.model=MODEL")
+        dataset = its.build("dataset")
+        candidates = pick(dataset, its.run, note)
+        with open_session(its, dataset, note, batch=True) as session:
+            if asked is None:
+                asked = len(session.choose(candidates, its.run, note))
+    return asked or 0
 
 
 def _confirmed(output: Output) -> bool:
@@ -318,9 +348,8 @@ class Reproduction:
                 jobs[row.system] = Job(place.name, (*before, *self.own, f"out={place}"), place)
         return jobs
 
-    def estimate(self, settings: Mapping[str, Settings], usage: Mapping[str, Sequence[int]], output: Output) -> Table:
+    def estimate(self, settings: Mapping[str, Settings], usage: Mapping[str, Sequence[int]], questions: int) -> Table:
         """Return questions, calls, tokens and cost of the runs, roughly, less what is recorded."""
-        from byokg.cli.questions import select
         from byokg.evaluation.records import PREDICTIONS, read_predictions
         from byokg.evaluation.tables import figures, labels, table
         from byokg.llm.messages import Usage
@@ -328,10 +357,7 @@ class Reproduction:
 
         rows = []
         for system, its in settings.items():
-            if "llm" not in its.components:
-                raise ConfigError("these runs ask a language model; add llm=anthropic llm.model=MODEL")
-            asked = len(select(its.build("dataset"), its.run, output.note))
-            folder = its.run.out
+            asked, folder = questions, its.run.out
             if folder is not None and (folder / PREDICTIONS).is_file():
                 asked -= sum(1 for _ in read_predictions(folder))
             calls, sent, received = usage[its.options["pipeline"] or ""]

@@ -194,6 +194,30 @@ def test_a_table_runs_with_the_users_model_and_stands_beside_the_published_one(
     assert "the language model there is Claude-Sonnet-3.5, here claude-test" in shown
 
 
+def test_a_run_that_cannot_start_stops_the_table_before_the_first_call(
+    byokg: Run, films: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    with serving(film_reply) as server:
+        model = ("llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
+        command = ("reproduce", "table8", "cwq-500", "dataset=folder", f"dataset.root={films}", *model, "--yes")
+        outcome = byokg(*command, "--out", "runs")
+        missing = byokg(*command, "graph.path=nowhere")
+        assert server.counts().requests == 0
+    assert outcome.code == 2 and "choose graph=arcadedb" in outcome.err and not Path("runs").exists()
+    assert missing.code == 2 and "nowhere" in missing.err
+
+
+def test_the_question_of_a_table_is_answered_beside_the_published_answer(
+    byokg: Run, films: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    with serving(film_reply) as server:
+        model = ("llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
+        outcome = byokg("reproduce", "table5", "cwq", "dataset=folder", f"dataset.root={films}", *model)
+    assert outcome.code == 0 and "published answer: " in outcome.out and "Michael Mann" in outcome.out
+
+
 def test_a_table_lists_its_data_and_an_unconfirmed_one_asks_nothing(byokg: Run, films: Path) -> None:
     listed = byokg("reproduce", "table1")
     assert listed.code == 0 and "cronquestions: 600 questions, https://" in listed.out
