@@ -171,7 +171,7 @@ class Byokg:
     answer = Byokg(kg, llm=ChatAnthropic(model="claude-sonnet-5")).ask("Who directed Heat?")
 
     It has the methods of a LangChain runnable, whose input is a text, a `Question`, or a mapping with `question` and
-    possibly `history`; `runnable` is one, and `|` makes a chain.
+    possibly `history`, and stands in a chain on either side of `|`; `runnable` is an instance of LangChain's class.
 
     Args:
         graph: the graph.
@@ -270,6 +270,10 @@ class Byokg:
 
     def invoke(self, input: Asked, config: Any = None, **_: Any) -> Answer:
         """Answer a question. Raises what `Loop.run` raises."""
+        return self._answer(input)
+
+    def __call__(self, input: Asked) -> Answer:
+        """Answer a question: callable objects stand in a LangChain chain, `prompt | byokg`. Raises as `invoke` does."""
         return self._answer(input)
 
     async def ainvoke(self, input: Asked, config: Any = None, **_: Any) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from byokg import Answer, Byokg, KnowledgeGraph
 from byokg.errors import ConfigError, LlmInvalidRequest, MissingExtra
@@ -172,6 +172,13 @@ class TestRunnable:
         assert chain.batch(["Heat", "Ali"]) == ["Michael Mann"] * 2
         assert asyncio.run(chain.ainvoke("Ali")) == "Michael Mann"
         assert collected(chain.astream("Heat")) == ["Michael Mann"]
+
+    def test_it_stands_behind_any_runnable(self) -> None:
+        byokg = Byokg(KnowledgeGraph.from_triples(FILMS))
+        question: Runnable[str, str] = RunnableLambda(lambda film: f"Who directed {film}?")
+        for chain in (question | byokg, question | {"answer": byokg} | (lambda found: found["answer"])):
+            assert chain.invoke("Heat").items[0].name == "Michael Mann"
+            assert asyncio.run(chain.ainvoke("Ali")).items[0].name == "Michael Mann"
 
     def test_an_input_without_a_question_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="an input needs a question, and has film"):
