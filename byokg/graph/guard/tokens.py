@@ -341,7 +341,7 @@ class Cursor(ABC):
 
     def accept(self, key: str, *more: str) -> bool:
         """Skip these keys if they come next, one behind the other; True if they do."""
-        if self.key != key or any(self.ahead(count) != each for count, each in enumerate(more, 1)):
+        if self.key != key or (more and any(self.ahead(count) != each for count, each in enumerate(more, 1))):
             return False
         self.go_to(self.at + 1 + len(more))
         return True
@@ -396,7 +396,8 @@ _SIGN = {
 
 
 @cache
-def _cypher_pattern() -> re.Pattern[str]:
+def cypher_pattern() -> re.Pattern[str]:
+    """Return the pattern of openCypher's tokens, for `tokenise`."""
     return re.compile(
         r"""
           (?P<space>\s+)
@@ -417,8 +418,8 @@ def _cypher_pattern() -> re.Pattern[str]:
     )
 
 
-def tokenise_cypher(text: str, most: int = MAX_CHARACTERS) -> tuple[list[Token], list[Edit]]:
-    """Cut openCypher of `most` characters into tokens, with rewrites that leave every engine a single reading.
+def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
+    """Cut openCypher into tokens, with rewrites that leave every engine a single reading.
 
     Returns:
         Tokens in order, the last with the key ``end``; edits in order.
@@ -426,11 +427,11 @@ def tokenise_cypher(text: str, most: int = MAX_CHARACTERS) -> tuple[list[Token],
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    return tokenise(text, 0, len(text), _cypher_pattern().match, _cypher_name, most)
+    return tokenise(text, 0, len(text), cypher_pattern().match, cypher_name)
 
 
-def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
-    """Read a word or a name in backticks."""
+def cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
+    """Return the token of a word or a name in backticks, for `tokenise`."""
     if kind == "quoted":
         return Token("name", _quoted_name(text[start:stop], start), start, stop)
     stop, word = _word(text, start, stop)

@@ -11,17 +11,26 @@ Ids are a node's property `id` if all nodes have one of their own, else numbers 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.guard.guard import unquoted
-from byokg.graph.guard.tokens import Cursor, Token, Unreadable, place, tokenise_cypher
+from byokg.graph.guard.tokens import (
+    Cursor,
+    Token,
+    Unreadable,
+    cypher_name,
+    cypher_pattern,
+    place,
+    tokenise,
+)
 from byokg.graph.importers.table_stream import Records, spelled
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
@@ -32,6 +41,14 @@ _STATEMENT = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 """One statement with its semicolon, or one line for the shell."""
+
+_TEXT = r"""(?:'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+")"""
+_NAME = r"(?:`[^`\\]++`(?!`)|[^\W\d]\w*+)"
+_SCALAR = rf"{_TEXT}|-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+(?![\w.])|(?i:true|false|null)\b"
+_PART_OF_LITERAL = re.compile(rf"(?P<text>{_TEXT})|(?P<key>{_NAME})(?=\s*:)|(?P<word>[^\W\d]\w*)", re.DOTALL)
+
+_LITERAL_DEPTH = 4
+"""Brackets within one another of a literal that is read as a whole: a list of maps of maps of lists."""
 
 _IMPORT_MARK = "UNIQUE IMPORT "
 """How the label and the property begin that APOC adds for its own import."""
@@ -75,7 +92,7 @@ def read_cypher(file: TextFile) -> Records:
     script = _Script()
     for line, statement in _statements(file):
         try:
-            tokens, _ = tokenise_cypher(statement, most=_LONGEST)
+            tokens, _ = tokenise(statement, 0, len(statement), _match_part, _named_token, _LONGEST)
             _StatementReader(tokens, script).read()
         except Unreadable as error:
             row, _ = place(statement, error.start)
@@ -122,6 +139,45 @@ def _statements(file: TextFile) -> Iterator[tuple[int, str]]:
     line += text[: len(text) - len(text.lstrip())].count("\n")
     reason = f"the statement {text.strip()[:40]!r} never ends: a quote or a comment is not closed; complete the file"
     raise ImportFailed(file.path, line, reason)
+
+
+@cache
+def _literal_pattern() -> re.Pattern[str]:
+    """Return the pattern of a list or map of constants, which JSON can express."""
+    value = composed = _SCALAR
+    for _ in range(_LITERAL_DEPTH):
+        listed, mapped = (
+            rf"{opened}\s*+(?:{key}(?:{value})\s*+(?:,\s*+(?!{closed})|(?={closed})))*+{closed}"
+            for opened, key, closed in ((r"\[", "", r"\]"), (r"\{", rf"(?:{_NAME}|{_TEXT})\s*+:\s*+", r"\}"))
+        )
+        composed = f"{listed}|{mapped}"
+        value = f"{_SCALAR}|{composed}"
+    return re.compile(f"(?P<literal>{composed})", re.DOTALL)
+
+
+def _match_part(text: str, start: int, stop: int) -> re.Match[str] | None:
+    """Match a literal list or map as one token: most of a script is literals, and JSON is quick to read."""
+    literal = _literal_pattern().match(text, start, stop) if text[start] in "[{" else None
+    return literal or cypher_pattern().match(text, start, stop)
+
+
+def _named_token(kind: str, text: str, start: int, stop: int) -> Token:
+    return Token(kind, text[start:stop], start, stop) if kind == "literal" else cypher_name(kind, text, start, stop)
+
+
+def _literal(text: str) -> Any:
+    """Return the value of a literal list or map."""
+    return json.loads(_PART_OF_LITERAL.sub(_json_part, text), strict=False)
+
+
+def _json_part(part: re.Match[str]) -> str:
+    text = part[0]
+    match part.lastgroup:
+        case "key":
+            return json.dumps(text.strip("`"))
+        case "word":
+            return text.lower()
+    return text if text[0] == '"' and "\\" not in text else json.dumps(unquoted(text))
 
 
 class _Script:
@@ -212,9 +268,12 @@ class _StatementReader(Cursor):
 
     def advance(self) -> Token:
         """Go on to the next token, and return the one before. Raises `Unreadable` at the end."""
-        if self.key == "end":
+        token = self.tokens[self.at]
+        if token.key == "end":
             raise self.unexpected("the statement ends too early")
-        return super().advance()
+        self.at += 1
+        self.key = self.tokens[self.at].key
+        return token
 
     def read(self) -> None:
         """Read all clauses. Raises `Unreadable` for one that cannot be read."""
@@ -246,7 +305,9 @@ class _StatementReader(Cursor):
     def _marks(self) -> bool:
         """True if all that APOC's import has marked is matched, to be unmarked."""
         labels = [token.text for before, token in pairwise(self.tokens) if before.key == ":"]
-        return all(label.startswith(_IMPORT_MARK) for label in labels) and "{" not in [one.key for one in self.tokens]
+        return all(label.startswith(_IMPORT_MARK) for label in labels) and not {"{", "literal"} & {
+            one.key for one in self.tokens
+        }
 
     def _over_rows(self, read: Callable[[Bound], object]) -> None:
         """Read the same tokens once for each row."""
@@ -377,11 +438,11 @@ class _StatementReader(Cursor):
 
     def _inside(self, row: Bound, close: str) -> tuple[str, dict[str, None], dict[str, Any]]:
         """Read variable, labels and properties of a pattern, and the bracket that closes it."""
-        name = "" if self.key in (":", "{", close) else self.advance().text
+        name = "" if self.key in (":", "{", "literal", close) else self.advance().text
         labels: dict[str, None] = {}
         while self.accept(":") or self.accept("&"):
             labels[self.advance().text] = None
-        properties = self._map(row) if self.key == "{" else {}
+        properties = self._value(row) if self.key in ("{", "literal") else {}
         self.expect(close)
         return name, labels, {key: value for key, value in properties.items() if value is not None}
 
@@ -442,6 +503,8 @@ class _StatementReader(Cursor):
             return self._map(row)
         self.advance()
         match token.key:
+            case "literal":
+                return _literal(token.text)
             case "string":
                 return unquoted(token.text)
             case "number":

@@ -501,6 +501,23 @@ def test_values_of_a_script_and_of_wikidata_are_kept(tmp_path: Path) -> None:
     assert dict(ann.properties) == {"aliases": "Annie", "P569": "1970-01-02", "P2048": 1.7}
 
 
+@pytest.mark.parametrize("comment", ["", "/* read token by token */ "])
+def test_a_literal_of_a_script_is_the_same_as_a_whole_and_token_by_token(tmp_path: Path, comment: str) -> None:
+    literal = (
+        r"""{name: 'O\'Hara "x"', n: -2.5e3, `odd key`: "q\"uote", 'quoted': TRUE, true: 1, gone: Null, """
+        "text: 'line\nbreak', deep: [1, 'a;b', {c: [], d: {}}]}"
+    )
+    script = f"UNWIND [{comment}{literal}, {comment}{{name: 'Zoë', deep: [[[[1]]]]}}] AS row CREATE (n:P) SET n = row;"
+    graph = import_graph(laid(tmp_path, {"a.cypher": script}))
+    assert {node.name: dict(node.properties) for node in graph.nodes(list(graph.entities()))} == {
+        "O'Hara \"x\"": {
+            "n": -2500.0, "odd key": 'q"uote', "quoted": True, "true": 1, "text": "line\nbreak",
+            "deep": "1;a;b;{c: [], d: {}}",
+        },
+        "Zoë": {"deep": "[[[1]]]"},
+    }  # fmt: skip
+
+
 def test_a_name_without_an_ending_is_read_by_its_content(tmp_path: Path) -> None:
     for content, kind in ((GEXF, "GEXF"), (NODE_LINK.encode(), "JSON document"), (DOT.encode(), "DOT")):
         (tmp_path / "graph").write_bytes(content if kind != "DOT" else content.replace(b"/* people */ ", b""))
