@@ -151,7 +151,10 @@ class BfsqlRetriever:
         types, more = self._types(written)
         predicates, still_more = self._written_predicates(written)
         if written.max_hops > self.max_hops:
-            problems.append(f"max_hops {written.max_hops} is too many: {self.max_hops} were walked")
+            problems.append(
+                f"max_hops {written.max_hops} is above the limit: {self.max_hops} were walked; "
+                "to see further, ask from the nodes that they lead to"
+            )
         bounded = written.model_copy(
             update={
                 "seeds": tuple(seeds),

@@ -208,7 +208,9 @@ class TestOfWrittenRequests:
     def test_more_hops_than_allowed_are_not_walked(self) -> None:
         request = asked(bfsql={"seeds": ["Acromegaly"], "max_hops": 5})
         found = retriever(max_hops=1).retrieve(request)
-        assert problems(found) == ["max_hops 5 is too many: 1 were walked"]
+        assert problems(found) == [
+            "max_hops 5 is above the limit: 1 were walked; to see further, ask from the nodes that they lead to"
+        ]
         assert request.steps[0].given["request"]["max_hops"] == 1  # type: ignore[index]
 
     def test_bounds_of_the_request_lower_those_of_the_retriever(self) -> None:
