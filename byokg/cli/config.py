@@ -10,10 +10,12 @@ the rest (`components`). The settings of the run itself are `RunOptions`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -320,17 +322,26 @@ def _composed(
         added: option of a retriever by its place.
     """
     own, *theirs = config_dirs()
-    overrides = [f"{group}={option}" for group, option in chosen.items()]
-    if theirs:
+    places = {f"{RETRIEVERS}@{key}": option for key, option in added.items()}
+    named = {**chosen, **places}.items()
+    if theirs or not all(option_file(group.partition("@")[0], str(option)) for group, option in named):
         show_entry_points_to_hydra()
-        overrides.append(f"hydra.searchpath=[{quote_path(theirs[0])}]")
+        _merged.cache_clear()  # the user's own options may have changed
+    return deepcopy(_merged(own.resolve(), tuple(theirs), tuple(chosen.items()), tuple(places.items())))
+
+
+@functools.lru_cache(maxsize=256)  # a sweep and a reproduction compose the same options many times
+def _merged(
+    own: Path, theirs: Sequence[Path], chosen: Sequence[tuple[str, str | None]], places: Sequence[tuple[str, str]]
+) -> tuple[dict[str, Any], dict[str, str | None]]:
+    overrides = [f"{group}={option}" for group, option in chosen]
+    overrides += [f"hydra.searchpath=[{quote_path(folder)}]" for folder in theirs]
     try:
-        with initialize_config_dir(str(own.resolve()), version_base="1.3"):
+        with initialize_config_dir(str(own), version_base="1.3"):
             config = compose("config", overrides, return_hydra_config=True)
-            if added:
+            if places:
                 there = config.hydra.runtime.choices
-                places = {f"{RETRIEVERS}@{key}": option for key, option in added.items()}
-                overrides += [f"{'' if key in there else '+'}{key}={option}" for key, option in places.items()]
+                overrides += [f"{'' if key in there else '+'}{key}={option}" for key, option in places]
                 config = compose("config", overrides, return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {first_line(error)}") from error
