@@ -1,8 +1,10 @@
 # Needs Python 3.11 or newer with pip and venv, and GNU make; all packages go into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo record test test-fast coverage fuzz check format docs wheel lock clean
+.PHONY: help demo record test test-fast coverage fuzz mutants check format docs wheel lock clean
 .DELETE_ON_ERROR:
+# Each of the many processes of the tests would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 ARGS ?=
@@ -32,6 +34,7 @@ help:
 	@echo 'make test-fast run the tests without engines, servers, browsers and programs'
 	@echo 'make coverage run the test suite, and report the lines and branches that it runs'
 	@echo 'make fuzz     run the property tests with many fresh cases'
+	@echo 'make mutants  change operators and constants of scoring, guard and linking, and list changes no test notices'
 	@echo 'make check    run linter, formatter check and type checker'
 	@echo 'make format   let the linter and formatter rewrite files'
 	@echo 'make docs     build the site of this version into build/site; broken links fail'
@@ -64,6 +67,10 @@ coverage: $(DEV)
 # Property tests alone, ten times as many cases as in `make test`, with fresh random cases.
 fuzz: $(DEV)
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz $(ARGS)
+
+# Each change in a copy of the repository, with the tests of its part; ARGS="--changes 40" makes more.
+mutants: $(DEV)
+	@$(BIN)/python scripts/mutants.py $(ARGS)
 
 check: $(DEV)
 	@$(BIN)/ruff check .
