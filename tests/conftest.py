@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import signal
 import threading
 from collections import Counter
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
     from tests.graph.bolt_server import BoltDatabases
     from tests.graph.genuine_servers import Genuine
+
+# Before any of them is loaded. Test processes share the cores already: threads of BLAS and torch that wait for others
+# take several times the processor time, and so does Java's second compiler in a machine that runs for seconds.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 TESTS = Path(__file__).parent
 

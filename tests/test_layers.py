@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import subprocess
 import sys
@@ -89,9 +90,10 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def imports(file: Path, inside_functions: bool = True) -> Iterator[tuple[int, str]]:
-    """Yield line and absolute module name of each import in one of byokg's files."""
-    return find_imports(file.read_text("utf-8"), file.relative_to(ROOT).parent.parts, inside_functions)
+@functools.cache
+def imports(file: Path, inside_functions: bool = True) -> tuple[tuple[int, str], ...]:
+    """Return line and absolute module name of each import in one of byokg's files."""
+    return tuple(find_imports(file.read_text("utf-8"), file.relative_to(ROOT).parent.parts, inside_functions))
 
 
 def find_imports(source: str, package: Sequence[str], inside_functions: bool) -> Iterator[tuple[int, str]]:

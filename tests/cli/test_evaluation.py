@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from byokg.cli.evaluation import default_folder
-from byokg.cli.main import INTERRUPTED
+from byokg.cli.main import INTERRUPTED, main
 from byokg.cli.terminal import WRONG
 from byokg.evaluation.runner import RunSettings
 from tests.cli.conftest import Outcome, Run, finish, start
 
 FILES = ["config.yaml", "metrics.json", "predictions.jsonl", "questions.jsonl", "timings.jsonl", "trace.jsonl"]
 
-ATLAS = ["eval", "dataset=atlas", "limit=150", "out=run"]
+ATLAS = ["eval", "dataset=atlas", "limit=40", "out=run"]
 """A run of a second or so."""
 
 
@@ -296,11 +296,14 @@ def wait_for_lines(process: subprocess.Popen[str], count: int) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a run that nothing interrupted."""
+    """Return the folder of a run that nothing interrupted, beside the graph that all of them use."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    words = [*ATLAS[:-1], f"out={folder / 'run'}", f"graph.cache={folder / 'graphs'}"]
-    assert finish(start(words)).code == 0
+    assert main([*ATLAS[:-1], f"out={folder / 'run'}", f"graph.cache={folder / 'graphs'}"]) == 0
     return folder / "run"
+
+
+def words_of(undisturbed: Path) -> list[str]:
+    return [*ATLAS, f"graph.cache={undisturbed.parent / 'graphs'}"]
 
 
 def same_records(run: Path, other: Path) -> bool:
@@ -310,28 +313,29 @@ def same_records(run: Path, other: Path) -> bool:
     )
 
 
-def test_a_killed_run_continues_and_ends_with_the_same_bytes(undisturbed: Path) -> None:
-    process = start([*ATLAS, "workers=2"])
+def test_a_killed_run_continues_and_ends_with_the_same_bytes(byokg: Run, undisturbed: Path) -> None:
+    words = [*words_of(undisturbed), "workers=2"]
+    process = start(words)
     wait_for_lines(process, 10)
     process.send_signal(signal.SIGKILL)
     assert finish(process).code == -signal.SIGKILL
     assert not Path("run/metrics.json").exists()
-    outcome = finish(start([*ATLAS, "workers=2"]))
+    outcome = byokg(*words)
     assert outcome.code == 0
     assert " were recorded before\n" in outcome.err
     assert same_records(Path("run"), undisturbed)
     assert Path("run/metrics.json").read_bytes() == (undisturbed / "metrics.json").read_bytes()
 
 
-def test_ctrl_c_says_how_to_continue_and_exits_with_1(undisturbed: Path) -> None:
-    process = start(ATLAS)
+def test_ctrl_c_says_how_to_continue_and_exits_with_1(byokg: Run, undisturbed: Path) -> None:
+    process = start(words_of(undisturbed))
     wait_for_lines(process, 5)
     process.send_signal(signal.SIGINT)
     outcome = finish(process)
     assert (outcome.code, outcome.out) == (INTERRUPTED, "")
-    assert "of 150 questions are recorded in run; the same command continues there\ninterrupted\n" in outcome.err
+    assert "of 40 questions are recorded in run; the same command continues there\ninterrupted\n" in outcome.err
     assert "Traceback" not in outcome.err
-    assert finish(start(ATLAS)).code == 0
+    assert byokg(*words_of(undisturbed)).code == 0
     assert same_records(Path("run"), undisturbed)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.main import BUG, COMMANDS, INTERRUPTED, load
-from byokg.cli.terminal import WRONG
+from byokg.cli.terminal import DEBUG, WRONG
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.evaluation.run_folder import code_version
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -132,17 +132,14 @@ def test_an_error_is_one_line_with_its_type_and_exit_code_2(byokg: Run) -> None:
     assert outcome.err == "error: ConfigError: no setting 'limt'; nearest: limit\n"
 
 
-@pytest.mark.parametrize("words", [("--debug", "eval", "limt=5"), ("eval", "limt=5")])
-def test_a_traceback_is_shown_only_when_asked_for(words: tuple[str, ...]) -> None:
-    outcome = finish(start(words))
-    assert outcome.code == WRONG
-    assert ("Traceback" in outcome.err) == ("--debug" in words)
-    assert outcome.err.endswith("error: ConfigError: no setting 'limt'; nearest: limit\n")
-
-
-def test_the_environment_may_ask_for_tracebacks_too() -> None:
-    assert "Traceback" in finish(start(["eval", "limt=5"], BYOKG_DEBUG="1")).err
-    assert "Traceback" not in finish(start(["eval", "limt=5"], BYOKG_DEBUG="0")).err
+def test_a_traceback_is_shown_when_asked_for_by_option_or_environment(
+    byokg: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for outcome in (finish(start(["--debug", "eval", "limt=5"])), finish(start(["eval", "limt=5"], BYOKG_DEBUG="1"))):
+        assert outcome.code == WRONG and "Traceback" in outcome.err
+        assert outcome.err.endswith("error: ConfigError: no setting 'limt'; nearest: limit\n")
+    monkeypatch.setenv(DEBUG, "0")
+    assert "Traceback" not in byokg("eval", "limt=5").err
 
 
 def test_what_the_system_refuses_is_one_line_too(byokg: Run, films: Path, tmp_path: Path) -> None:
@@ -152,14 +149,15 @@ def test_what_the_system_refuses_is_one_line_too(byokg: Run, films: Path, tmp_pa
     assert outcome.err.splitlines()[-1].startswith("error: RunError: cannot use run folder")
 
 
-def test_a_bug_is_told_apart_from_a_wrong_setting(graph: Path, tmp_path: Path) -> None:
+def test_a_bug_is_told_apart_from_a_wrong_setting(
+    byokg: Run, graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "broken.py").write_text(
         "class Pipeline:\n    def __init__(self, parts): ...\n    def run(self, question):\n        None.nothing\n",
         "utf-8",
     )
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    words = ["ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.Pipeline"]
-    outcome = finish(start(words, PYTHONPATH=path))
+    monkeypatch.syspath_prepend(tmp_path)
+    outcome = byokg("ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.Pipeline")
     assert outcome.code == BUG
     assert "AttributeError" in outcome.err and "BYOKG_DEBUG=1" in outcome.err
     assert one_line(outcome.err)

@@ -23,8 +23,10 @@ from byokg.graph.columnar import external_sort
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.columnar.writer import EdgeBlock, collect, write_graph
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.export_formats import write_graph_as
 from byokg.graph.exporter import copy_graph
+from byokg.graph.guard.guard import lint_query
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.importers.python_graphs import from_networkx
 from byokg.graph.inverses import inverse_relations
@@ -343,18 +345,14 @@ def test_offline_answers_are_complete(graph: ColumnarGraph, question: str, answe
 Run = Callable[[str], tuple[tuple[object, ...], ...]]
 
 
-def test_the_embedded_cypher_engine_holds_each_edge_once(graph: ColumnarGraph) -> None:
-    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    from byokg.graph.engines.arcadedb import ArcadeStore
-    from byokg.graph.guard.guard import lint_query
-
-    with ArcadeStore.hold(graph, heap_mb=256) as store:
-        friends = "MATCH (p {id: 'Ann'})-[:knows]-(f) RETURN f.id ORDER BY f.id"
-        assert store.run(friends).rows == (("Bob",), ("Cid",))
-        assert store.run("MATCH ()-[r:knows]->() RETURN count(r)").rows == ((4,),)
-        assert lint_query(store, friends) == []
-        (finding,) = lint_query(store, friends.replace("]-(", "]->("))
-        assert finding.kind == "direction" and "without an arrow head, as in -[:knows]-" in finding.message
+def test_the_embedded_cypher_engine_holds_each_edge_once(graph: ColumnarGraph, arcade_process: ArcadeStore) -> None:
+    arcade_process.replace(graph)
+    friends = "MATCH (p {id: 'Ann'})-[:knows]-(f) RETURN f.id ORDER BY f.id"
+    assert arcade_process.run(friends).rows == (("Bob",), ("Cid",))
+    assert arcade_process.run("MATCH ()-[r:knows]->() RETURN count(r)").rows == ((4,),)
+    assert lint_query(arcade_process, friends) == []
+    (finding,) = lint_query(arcade_process, friends.replace("]-(", "]->("))
+    assert finding.kind == "direction" and "without an arrow head, as in -[:knows]-" in finding.message
 
 
 def test_the_embedded_sparql_engine_holds_each_edge_from_either_end(graph: ColumnarGraph, tmp_path: Path) -> None:

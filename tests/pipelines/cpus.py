@@ -13,6 +13,7 @@ import numpy as np
 
 from byokg.evaluation.datasets.folder import atlas
 from byokg.evaluation.runner import RunSettings, run_evaluation
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.index.dense import DenseNames, Similarity
@@ -29,9 +30,8 @@ from byokg.retrieval.text import RerankRetriever, TextRetriever, TripleSearch
 QUESTIONS = 40
 
 
-def answered(out: Path) -> None:
+def answered(store: ColumnarGraph, embedder: StaticEmbedder, out: Path) -> None:
     """Answer questions without a language model, and leave predictions and trace in a folder."""
-    store, embedder = import_graph(atlas().graph_source()), StaticEmbedder()
     asked = atlas("test").examples()[:QUESTIONS]
     pipeline = offline_pipeline(
         Parts(
@@ -49,9 +49,8 @@ def answered(out: Path) -> None:
     run_evaluation(pipeline, asked, out, RunSettings("cpus", "", ""), workers=1)
 
 
-def compared() -> bytes:
+def compared(store: ColumnarGraph, embedder: StaticEmbedder) -> bytes:
     """Compare random vectors, whose products nothing makes exact by chance, and texts, in all other ways there are."""
-    store, embedder = import_graph(atlas().graph_source()), StaticEmbedder()
     random = np.random.default_rng(0)
     vectors = unit_rows(random.standard_normal((3000, 64)))
     found: list[object] = []
@@ -73,9 +72,9 @@ def compared() -> bytes:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    answered(folder)
-    digest = hashlib.sha256(compared())
+    folder, graph, static = Path(sys.argv[1]), import_graph(atlas().graph_source()), StaticEmbedder()
+    answered(graph, static, folder)
+    digest = hashlib.sha256(compared(graph, static))
     for name in ("predictions.jsonl", "trace.jsonl"):
         digest.update((folder / name).read_bytes())
     print(digest.hexdigest())

@@ -146,9 +146,7 @@ def test_a_run_records_what_the_golden_files_show(atlas_store: ArcadeStore, tmp_
         assert (tmp_path / "run" / name).read_text("utf-8") == (GOLDEN / name).read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("hash_seed", "counts"), [("1", ("1", "8")), ("77", ("2", "5")), ("4242", ("3",)), ("random", ("8",))]
-)
+@pytest.mark.parametrize(("hash_seed", "counts"), [("1", ("1", "2", "8")), ("4242", ("3", "5"))])
 def test_neither_hash_seed_nor_workers_change_a_byte(tmp_path: Path, hash_seed: str, counts: Sequence[str]) -> None:
     subprocess.run(
         [sys.executable, "-m", "tests.pipelines.atlas.run", str(tmp_path / "run"), *counts],

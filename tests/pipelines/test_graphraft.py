@@ -226,14 +226,13 @@ def test_entities_are_named_by_the_examples_of_the_paper(prompt: str, reply: str
     assert [mention.text for mention in found.mentions] == mentions
 
 
-def test_queries_run_in_an_engine_find_what_is_walked_without_one() -> None:
-    pytest.importorskip("arcadedb_embedded")
-    with ArcadeStore.hold(GRAPH) as store:
-        for answers in ("top", "all"):
-            here = graphraft_offline_pipeline(Parts(GRAPH), answers=answers).run(ASKED)
-            there = graphraft_offline_pipeline(Parts(store), answers=answers).run(ASKED)
-            assert here.items == there.items
-            assert here.rounds[0].evidence == there.rounds[0].evidence
+def test_queries_run_in_an_engine_find_what_is_walked_without_one(arcade_process: ArcadeStore) -> None:
+    arcade_process.replace(GRAPH)
+    for answers in ("top", "all"):
+        here = graphraft_offline_pipeline(Parts(GRAPH), answers=answers).run(ASKED)
+        there = graphraft_offline_pipeline(Parts(arcade_process), answers=answers).run(ASKED)
+        assert here.items == there.items
+        assert here.rounds[0].evidence == there.rounds[0].evidence
 
 
 def test_a_whole_question_may_be_linked_with_what_is_nearest_to_it() -> None:
@@ -247,25 +246,24 @@ def test_a_whole_question_may_be_linked_with_what_is_nearest_to_it() -> None:
 
 
 @pytest.mark.parametrize("source", ["atlas", "metaqa"])
-def test_whatever_chooses_comes_out_with_queries_that_run(source: str) -> None:
-    pytest.importorskip("arcadedb_embedded")
+def test_whatever_chooses_comes_out_with_queries_that_run(source: str, arcade_process: ArcadeStore) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: pip install 'byokg[local]'")
     dataset = atlas("dev") if source == "atlas" else MetaQA(needed("metaqa"), hops=2, split="dev")
     graph = import_graph(dataset.graph_source())
     examples = [one for one in dataset.examples() if one.topic_ids and holds(graph, one.topic_ids)][:400:200]
     finder = CandidateFinder(graph)
-    with ArcadeStore.hold(graph) as engine:
-        for example in examples:
-            found = finder.find(example.topic_ids, (), Conditions.of(example.question)).items[:150]
-            for one in found:
-                check_cypher(one.query)
-                walked = results(graph, one)
-                rows = engine.run(one.query).rows
-                assert len(rows) == one.total and (one.count or {row[0].id for row in rows} == set(walked)), one.query  # type: ignore[union-attr]
-            local = writer([one.query for one in found])
-            for way, texts in emitted(example.question, found, local, meaning_ranker(graph)).items():
-                assert texts and set(texts) <= {one.query for one in found}, way
-                assert way in ("beam_search", "meaning") or len(texts) == len(found), way
+    arcade_process.replace(graph)
+    for example in examples:
+        found = finder.find(example.topic_ids, (), Conditions.of(example.question)).items[:150]
+        for one in found:
+            check_cypher(one.query)
+            walked = results(graph, one)
+            rows = arcade_process.run(one.query).rows
+            assert len(rows) == one.total and (one.count or {row[0].id for row in rows} == set(walked)), one.query  # type: ignore[union-attr]
+        local = writer([one.query for one in found])
+        for way, texts in emitted(example.question, found, local, meaning_ranker(graph)).items():
+            assert texts and set(texts) <= {one.query for one in found}, way
+            assert way in ("beam_search", "meaning") or len(texts) == len(found), way
 
 
 def test_a_graph_of_nothing_answers_nothing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
@@ -64,11 +63,9 @@ def graph_of(seed: int) -> ColumnarGraph:
     return ColumnarGraph.from_records(*records_of(seed), f"random {seed}")
 
 
-@pytest.fixture(scope="module")
-def arcade() -> Iterator[ArcadeStore]:
-    pytest.importorskip("arcadedb_embedded")
-    with ArcadeStore.hold(graph_of(0)) as store:
-        yield store
+@pytest.fixture
+def arcade(arcade_process: ArcadeStore) -> ArcadeStore:
+    return arcade_process
 
 
 def whole(candidates: tuple[CandidateQuery, ...]) -> dict[tuple[object, ...], CandidateQuery]:
