@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
 from byokg.graph.cancellation import check
+from byokg.graph.columnar.folder import slots
 from byokg.graph.pathql.automaton import single_steps
-from byokg.graph.pathql.expander import Expander, StepOptions, steps_along
+from byokg.graph.pathql.expander import EdgeExpander, StepOptions, steps_along
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.pathql.result import NameResolver
 from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at, sort_distinct, spread
 from byokg.graph.store import (
+    Direction,
     EdgeBatch,
     GraphStore,
     NodeArray,
@@ -102,25 +104,38 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     if sum(sizes) == 0:
         return nothing
     # A node may stand in many frontiers; its edges are fetched once, and then repeated for each.
-    nodes, place = np.unique(np.concatenate(frontiers), return_inverse=True)
-    batch = _edges(store, nodes, np.bincount(place))
-    other = batch.other.astype(np.int64)
-    step = batch.relation.astype(np.int64) << 1 | batch.inverse
-    kept = np.ones(len(other), np.bool_)
-    for node in np.asarray(avoid).tolist():
-        kept &= other != node
-    row, edge = rows_at(batch.origin[kept], place)
-    other, step, owner = other[kept][edge], step[kept][edge], np.repeat(np.arange(len(sizes)), sizes)[row]
+    nodes, place = np.unique(np.concatenate(frontiers, dtype=np.int64), return_inverse=True)
+    origin, step, other = _steps_out(store, nodes, np.bincount(place), avoid)
     if len(other) == 0:
         return nothing
+    row, edge = rows_at(origin, place)
+    step, other, owner = step.take(edge), other.take(edge), np.arange(len(sizes)).repeat(sizes).take(row)
     known = _in_order(store, step)
     place_of = np.zeros(int(known.max()) + 1, np.int64)
     place_of[known] = np.arange(len(known))
-    owners, taken, ends = sort_distinct(owner, place_of[step], other)
-    first, taken = np.flatnonzero(changes(owners, taken)), known[taken]
+    owners, taken, ends = sort_distinct(owner, place_of.take(step), other)
+    first = changes(owners, taken).nonzero()[0]
     parents = np.asarray(chosen, np.int64)[owners[first]]
-    steps: Int64 = np.concatenate((growth.steps[parents], taken[first, None]), axis=1, dtype=np.int64)
+    steps: Int64 = np.concatenate((growth.steps[parents], known[taken[first], None]), axis=1, dtype=np.int64)
     return Growth(steps, np.append(first, len(ends)), ends, parents)
+
+
+def _steps_out(store: GraphStore, nodes: Int64, times: Int64, avoid: NodeArray) -> tuple[Int64, Int64, Int64]:
+    """Return for each edge of nodes, but those to nodes to avoid, the position of its node, its step and its far end.
+
+    If there are many, each node's counted `times`, the relations of hubs lack some.
+    """
+    graph = store.columnar
+    if graph is not None and graph.topology.undirected is None and times @ graph.degree(nodes) <= _MOST_EDGES:
+        segment, slot = slots(*graph.topology.slots_of(nodes, Direction.BOTH))
+        origin, relation, inverse = segment >> 1, graph.topology.relation.take(slot), segment & 1
+        other = graph.topology.other.take(slot).astype(np.int64)
+    else:
+        batch = _edges(store, nodes, times)
+        origin, relation, inverse = batch.origin, batch.relation, batch.inverse.astype(np.int64)
+        other = batch.other.astype(np.int64)
+    rows = np.flatnonzero(~contains(np.sort(avoid), other))
+    return origin.take(rows), (relation.astype(np.int64) << 1 | inverse).take(rows), other.take(rows)
 
 
 def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
@@ -189,7 +204,7 @@ class Walks:
     """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
     truncated: bool
     """True if a limit left walks out."""
-    _moves: Expander
+    _moves: EdgeExpander
     _levels: tuple[_Level, ...]
     """The sources, and what each hop reaches; walks that were followed together share them."""
     _number: int
@@ -245,16 +260,13 @@ def paths_of(asked: Sequence[tuple[Walks, Sequence[int] | NodeArray]]) -> list[l
             *((nodes[:, :-1].ravel(), nodes[:, 1:].ravel(), steps.ravel()) for nodes, steps in traced), strict=True
         )
     )
-    spelled = iter(walks._moves.spell(near, far, steps))
+    edges, inverse = walks._moves.walked_edges(near, far, steps)
+    triples, turned = iter(edges), iter(inverse)
     sources = iter(walks.store.ids(np.concatenate([nodes[:, 0] for nodes, _ in traced])))
-    found = []
-    for nodes, _ in traced:
-        own = []
-        for _ in range(len(nodes)):
-            walked = [(step.triples[0], step.inverse[0]) for step in islice(spelled, nodes.shape[1] - 1)]
-            own.append(Path(next(sources), tuple(triple for triple, _ in walked), tuple(back for _, back in walked)))
-        found.append(own)
-    return found
+    return [
+        [Path(next(sources), tuple(islice(triples, len(walk))), tuple(islice(turned, len(walk)))) for walk in own]
+        for _, own in traced
+    ]
 
 
 def follow(
@@ -360,7 +372,7 @@ def _beginning(nodes: Int64) -> _Level:
 
 
 def _lengthened(
-    moves: Expander,
+    moves: EdgeExpander,
     level: _Level,
     before: Int64,
     steps: tuple[Int64, Int64],
@@ -391,8 +403,11 @@ def _lengthened(
             for columns in ((origin, other[more[0][fresh]]), (far, more[1][fresh]), (label, more[2][fresh]))
         )
     span = int(far.max(initial=0)) + 1
-    reached, first, group = np.unique(owner[origin] * span + far, return_index=True, return_inverse=True)
-    counts = np.bincount(group, level.counts[near[origin]], len(reached)).astype(np.float64)
+    key = owner[origin] * span + far
+    order = key.argsort(kind="stable")
+    begins = changes(key.take(order)).nonzero()[0]
+    first, walks = order.take(begins), level.counts.take(near.take(origin.take(order)))
+    reached, counts = key.take(first), np.add.reduceat(walks, begins) if len(begins) else walks
     nodes = reached % span
     kept = np.flatnonzero(~contains(avoid, nodes))
     of = (reached // span)[kept]
@@ -406,7 +421,7 @@ def _lengthened(
 
 
 def _walked(
-    moves: Expander, nodes: Int64, step: Int64, hub_cap: int | None, cut: npt.NDArray[np.bool_], owner: Int64
+    moves: EdgeExpander, nodes: Int64, step: Int64, hub_cap: int | None, cut: npt.NDArray[np.bool_], owner: Int64
 ) -> tuple[Int64, Int64, Int64]:
     """Return origin, far node and label of each edge along a step out of each node; note what `hub_cap` cuts."""
     steps = moves.forward(nodes * moves.states + step + 1)

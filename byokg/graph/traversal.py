@@ -81,18 +81,6 @@ def _relation_number(store: GraphStore, label: str) -> int:
         raise RelationNotFound(label, store.name, store.relations) from error
 
 
-def steps_at_ends(batch: EdgeBatch) -> tuple[Int64, Int64]:
-    """Return the steps along edges out of their heads, and those out of their tails: (E,) each.
-
-    A step is twice the number of a relation, and 1 more where an edge is walked from tail to head. So is none that is
-    undirected, but for loops.
-    """
-    forward = 2 * batch.relation.astype(np.int64)
-    if batch.undirected is None:
-        return forward, forward + 1
-    return forward, forward + (~batch.undirected | (batch.head == batch.tail))
-
-
 @dataclass(frozen=True)
 class Caps:
     """How many edges are read out of one node, the first in edge order; None for all."""

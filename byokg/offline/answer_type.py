@@ -174,11 +174,11 @@ class AnswerTypePredictor:
     def _related(self, noun: str) -> AnswerType:
         """Return the nodes that relations call by a noun."""
         noun = load_lexicon("count")["singular"].get(noun, noun)
-        single, heads, tails = singular(noun), set[int](), set[int]()
-        for number, (namespace, own) in enumerate(self._labels):
-            if singular(content_words(own)[-1]) == single:
-                (heads if label_names_head(own) else tails).add(number)
-            if (namespace and singular(namespace[-1]) == single) or self._verbs[number] in agent_noun_verbs(noun):
+        single, verbs, heads, tails = singular(noun), agent_noun_verbs(noun), set[int](), set[int]()
+        for number, (called, names_head, namespace, verb) in enumerate(self._called):
+            if called == single:
+                (heads if names_head else tails).add(number)
+            if namespace == single or verb in verbs:
                 heads.add(number)
         return AnswerType(heads=frozenset(heads), tails=frozenset(tails))
 
@@ -190,18 +190,19 @@ class AnswerTypePredictor:
         return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), similarity=_SETTINGS.similar)
 
     @cached_property
-    def _labels(self) -> list[tuple[list[str], list[str]]]:
-        return [] if self._statistics.grows else [label_words(label) for label in self._store.relations]
+    def _called(self) -> list[tuple[str, bool, str, str]]:
+        """For each relation the noun of its name, whether that names its heads, of its namespace, and its verb."""
+        labels = [] if self._statistics.grows else [label_words(label) for label in self._store.relations]
+        return [
+            (singular(content_words(own)[-1]), label_names_head(own), singular(" ".join(namespace[-1:])), verb)
+            for (namespace, own), verb in zip(labels, self._statistics.verbs(labels), strict=True)
+        ]
 
     @cached_property
     def _tells_sex(self) -> bool:
         """True if nodes have a gender property."""
         properties = {} if self._statistics.grows else self._store.schema().node_properties
         return not set(_SEX_KEYS).isdisjoint(chain(*properties.values()))
-
-    @cached_property
-    def _verbs(self) -> Sequence[str]:
-        return self._statistics.verbs(self._labels)
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
@@ -245,9 +246,10 @@ class AnswerTypePredictor:
         """Return False for numbers and dates if the question asks who or where."""
         if not _ASKS.match(text):
             return True
-        some = _spread(ends)
-        names = [node.name for node in self._store.nodes([end for end in some if not is_value(end)])]
-        return any(measure(name) is None for name in names)
+        # Sorting many takes long, and the least one decides for most.
+        parts = ([min(ends)], _spread(ends)) if len(ends) > _SETTINGS.sample else (ends,)
+        some = (self._store.nodes([end for end in part if not is_value(end)]) for part in parts)
+        return any(measure(node.name) is None for nodes in some for node in nodes)
 
     def filter(self, ends: Sequence[EntityId], kind: AnswerType) -> tuple[EntityId, ...]:
         """Return the nodes that are of a kind, in their order; of several types of a node one is enough."""
@@ -295,7 +297,7 @@ def _answers() -> Mapping[str, frozenset[str]]:
 
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
-    """Return some of many nodes."""
+    """Return some of many nodes, that of the least id first."""
     if len(ends) <= _SETTINGS.sample:
         return ends
     by_id = sorted(ends)

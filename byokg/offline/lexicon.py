@@ -71,7 +71,7 @@ def rule(name: str, example: str, otherwise: Callable[..., object]) -> Callable[
                 return otherwise(*args, **kwargs)
             before = otherwise(*args, **kwargs) if (fired := _fired.get()) is not None else None
             result: object = function(*args, **kwargs)
-            if fired is not None and not _equal(result, before):
+            if fired is not None and result is not before and not _equal(result, before):
                 fired.add(name)
             return result
 

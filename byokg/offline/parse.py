@@ -15,7 +15,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from byokg.offline.lexicon import english_words, load_lexicon, rule
+from byokg.offline.lexicon import cached, english_words, load_lexicon, rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
 
@@ -213,7 +213,12 @@ def parse_question(
     tags = _tags(words, masked)
     for position in _own_kind(words, tags, mention_types):
         masked[position], tags[position] = True, "mention"
-    tied = _clauses(words, tags)
+    return _parsed(words, tuple(masked), tuple(tags), len(mentions))
+
+
+@cached(1 << 8)
+def _parsed(words: tuple[str, ...], masked: tuple[bool, ...], named: tuple[str, ...], mentions: int) -> ParsedQuestion:
+    tied = _clauses(words, tags := list(named))
     asks, focus = _focus(words, masked, tags)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
     empty = {at for at in range(len(words) - 1) if _says_nothing(words, at, masked)}
@@ -228,17 +233,17 @@ def parse_question(
     focus = [position for position in focus if position not in empty]
     body = [position for position in content if position not in focus]
     asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
-    shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
+    shares = any(words[position] != "also" or mentions < 2 for position in sharing)
     links = tied.links + (not asks and bool(focus))  # «is X's child a boy or a girl» asks for something of the child's
     together = (shares and not asked_of) or any(word == CO and not masked[at] for at, word in enumerate(words[:-1]))
     return ParsedQuestion(
         words=words,
-        masked=tuple(masked),
+        masked=masked,
         wh_word=asks,
         answer_type_span=tuple(focus),
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
         shares=shares,
-        links=max(2, links) if together and len(mentions) < 2 else links,
+        links=max(2, links) if together and mentions < 2 else links,
         roles=tied.ties,
         intermediate_nouns=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in focus),
         head_nouns=() if focus else _headed(tags),

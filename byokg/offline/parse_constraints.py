@@ -86,13 +86,13 @@ def parse_constraints(text: str, mentions: Sequence[Mention]) -> QueryConstraint
     Returns:
         The constraints; none if the text is longer than 1,000 characters.
     """
-    if len(text) > _LIMITS.characters or _TRIGGERS.search(text) is None:
-        return QueryConstraints(text)
     return _read(text, tuple(mentions))
 
 
 @cached(1 << 8)
 def _read(text: str, mentions: tuple[Mention, ...]) -> QueryConstraints:
+    if len(text) > _LIMITS.characters or _TRIGGERS.search(text) is None:
+        return QueryConstraints(text)
     return _ConstraintParser(text, mentions).constraints()
 
 

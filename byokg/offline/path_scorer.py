@@ -194,10 +194,10 @@ class PathScorer:
         """Cut metapaths into hops: steps joined by a nameless node make one hop; `steps` may know more of them."""
         nameless = (steps or self.steps).nameless
         if not (nameless[metapaths[:, :-1]] > 0.5).any():
-            used, columns = np.unique(metapaths, return_inverse=True)
-            return Hops(
-                [(step,) for step in used.tolist()], [(np.arange(len(metapaths)), columns.reshape(metapaths.shape))]
-            )
+            used = np.bincount(metapaths.ravel()).nonzero()[0]
+            column_of = np.empty(len(nameless), np.int64)
+            column_of[used] = np.arange(len(used))
+            return Hops([(step,) for step in used.tolist()], [(np.arange(len(metapaths)), column_of[metapaths])])
         joined = nameless[metapaths[:, :-1]] > 0.5
         many, length = metapaths.shape
         pattern = (joined << np.arange(length - 1)).sum(axis=1)
@@ -300,58 +300,49 @@ class QuestionScorer:
             metapaths: (P, L) steps.
             choices: (P, L) logarithm of the number of ways to go on, or to stop, of which each is one; 0 when left out.
         """
-        count = len(metapaths)
         choices = np.zeros(metapaths.shape, np.float32) if choices is None else choices
         cut = self._scorer.hops(metapaths, self._steps)
         size = np.array([len(unit) for unit in cut.steps])
-        begins = size.cumsum() - size
         walked = np.array([step for unit in cut.steps for step in unit])
-        relation = np.maximum.reduceat(self._relation[:, walked], begins, axis=1)
-        kind = np.maximum.reduceat(self._kind[:, walked], begins, axis=1)
-        either = np.maximum(relation, kind)
-        reach = self._reach[:, walked[begins + size - 1]]
-        alone = np.where(size == 1, walked[begins], -2)  # nothing goes straight back over several steps
+        relation, kind, finals, alone = self._relation[:, walked], self._kind[:, walked], walked, walked
+        if len(walked) > len(size):
+            begins = size.cumsum() - size
+            relation, kind = (np.maximum.reduceat(rows, begins, axis=1) for rows in (relation, kind))
+            finals = walked[begins + size - 1]
+            alone = np.where(size == 1, walked[begins], -2)  # nothing goes straight back over several steps
+        either, reach = np.maximum(relation, kind), self._reach[:, finals]
         whole = either.copy()
         whole[self._focus_rows] = np.maximum(whole[self._focus_rows], reach)
-        hops, ending = np.zeros((2, count), np.int64)
-        explained, weakest, unexplained, guess, back, shared = np.zeros((6, count), np.float32)
-        covered = np.zeros((count, len(self._content)), np.float32)
-        for rows, numbers in cut.groups:
-            number = numbers.shape[1]
-            hops[rows], ending[rows] = number, numbers[:, -1]
-            returns = alone[numbers[:, :-1]] ^ alone[numbers[:, 1:]] == 1
-            explained[rows], supports, own = self._best_cut(relation, kind, reach, numbers, returns)
-            weakest[rows] = supports.min(axis=1)
-            unexplained[rows] = number - supports.sum(axis=1)
-            costs = _hop_costs(choices[rows], size[numbers])
-            guess[rows] = ((1 - supports) * costs).sum(axis=1)
-            back[rows] = returns.sum(axis=1)
-            if number > 1 and self._shares:
-                shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
-            covered[rows] = whole[:, numbers].max(axis=2).T
         text = self._steps.relations.text_vectors[metapaths >> 1].sum(axis=1)
         last = metapaths[:, -1]
-        features = {
-            "coverage": explained,
-            "explained": explained,
-            "likeness": compare_rows(exact(unit_rows(text)), self._vector),
-            "wh_similarity": self._asked[last],
-            "answer_type_similarity": self._asked_noun[last],
-            "range_similarity": reach.max(axis=0, initial=0.0)[ending],
-            "weakest": weakest * (hops > 1),
-            "unexplained": unexplained,
-            "hop": hops,
-            "third": hops > 2,
-            "missing_hops": np.maximum(0, self._links - hops),
-            "extra_hops": np.maximum(0, hops - self._most_hops),
-            "log_branching": choices.sum(axis=1),
-            "log_unexplained_branching": guess,
-            "backtracks": back,
-            "shared_neighbor": shared,
-            "zigzag": back > 1,
-            "joined": np.zeros(count),
-        }
-        table: Float32 = np.stack([features[field.name] for field in fields(Weights)], axis=1).astype(np.float32)
+        table = np.zeros((len(metapaths), len(PLACE)), np.float32)
+        table[:, PLACE["likeness"]] = compare_rows(exact(unit_rows(text)), self._vector)
+        table[:, PLACE["wh_similarity"]] = self._asked[last]
+        table[:, PLACE["answer_type_similarity"]] = self._asked_noun[last]
+        table[:, PLACE["log_branching"]] = choices.sum(axis=1)
+        covered, weakest = (np.empty((len(metapaths), *shape), np.float32) for shape in ((len(self._content),), ()))
+        spread, unit_worth = self._spread(relation, kind), self._whole(either.max(axis=1, initial=0.0))
+        for rows, numbers in cut.groups:
+            part, covered[rows], number = table[rows], whole[:, numbers].max(axis=2).T, numbers.shape[1]
+            returns = alone[numbers[:, :-1]] ^ alone[numbers[:, 1:]] == 1
+            explained, supports, own = self._best_cut(spread, unit_worth, reach, numbers, returns)
+            costs = _hop_costs(choices[rows], size[numbers])
+            weakest[rows] = least = supports.min(axis=1)
+            part[:, PLACE["coverage"]] = part[:, PLACE["explained"]] = explained
+            part[:, PLACE["range_similarity"]] = reach.max(axis=0, initial=0.0)[numbers[:, -1]]
+            part[:, PLACE["unexplained"]] = number - supports.sum(axis=1)
+            part[:, PLACE["hop"]] = number
+            part[:, PLACE["missing_hops"]] = max(0, self._links - number)
+            part[:, PLACE["extra_hops"]] = max(0, number - self._most_hops)
+            part[:, PLACE["log_unexplained_branching"]] = ((1 - supports) * costs).sum(axis=1)
+            if number > 1:
+                part[:, PLACE["weakest"]] = least
+                part[:, PLACE["third"]] = number > 2
+                part[:, PLACE["backtracks"]] = back = returns.sum(axis=1)
+                part[:, PLACE["zigzag"]] = back > 1
+                if self._shares:
+                    part[:, PLACE["shared_neighbor"]] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
+            table[rows] = part
         return PathFeatures(table, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
 
     def join(self, one: PathFeatures, other: PathFeatures, pairs: Int64) -> PathFeatures:
@@ -415,10 +406,7 @@ class QuestionScorer:
         """Score metapaths without the trained ranker, which scores whole paths only: for the beam."""
         features = self.features(aligned).astype(np.float64)
         # One feature after another, and not `@`: in this order on every CPU.
-        scores = np.zeros(len(features))
-        for column, weight in enumerate(self._scorer.columns):
-            scores += weight * features[:, column]
-        scores -= self._unmeant(aligned)
+        scores = np.add.accumulate(features * self._scorer.columns, axis=1)[:, -1] - self._unmeant(aligned)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def _unmeant(self, aligned: Sequence[PathFeatures]) -> npt.NDArray[np.float64]:
@@ -432,7 +420,7 @@ class QuestionScorer:
         return max(0.3, float((self._importance * np.maximum(best, self._scorer.settings.expected)).sum()))
 
     def _best_cut(
-        self, relation: Float32, kind: Float32, reach: Float32, units: Int64, returns: npt.NDArray[np.bool_]
+        self, spread: Float32, whole: float, reach: Float32, units: Int64, returns: npt.NDArray[np.bool_]
     ) -> tuple[Float32, Float32, Float32]:
         """Find, for each metapath of H hops, the cut that explains most.
 
@@ -440,78 +428,65 @@ class QuestionScorer:
             (P,) explained words, (P, H) how well each hop is explained, and (P, H) how well by its own words.
 
         Args:
-            relation: (N, C) similarity of each content word to the relation of each hop that occurs, and
-            kind: (N, C) to its range.
+            spread: (2, O, n + 1, n + 1, C) how well each hop that occurs is explained by each stretch, see `_spread`.
+            whole: the explanation that makes a coverage of 1.
             reach: (F, C) similarity of its range to each answer-type noun.
-            units: (P, H) columns of `relation`, `kind` and `reach`.
+            units: (P, H) hops, as columns of `spread` and `reach`.
             returns: (P, H - 1) True if a hop goes straight back over the one before.
         """
-        count, hops = units.shape
-        focus_best = reach.max(axis=0, initial=0.0)[units[:, -1]]
-        focus_sum = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[units[:, -1]]
-        whole = self._whole(np.maximum(relation, kind).max(axis=1, initial=0.0))
-        best_value = np.full(count, -np.inf)
-        best_explained = np.zeros(count, np.float32)
-        best_supports, best_own = np.zeros((count, hops), np.float32), np.zeros((count, hops), np.float32)
-        everything = np.arange(count)
-        for number, order in enumerate(self._orders):
-            peak, total = self._stretches(relation, kind, order)
-            cuts = _cuts(len(order), hops)
-            supports = [peak[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)]
-            explained = sum(total[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)) + focus_sum
-            supports[-1] = np.maximum(supports[-1], focus_best)
-            own = list(supports)
-            self._inherit(supports, returns)
-            value = sum(supports) / hops + explained / whole - self._scorer.settings.reorder * (number > 0)
-            cut = value.argmax(axis=0)
-            top = value[cut, everything]
-            better = top > best_value
-            best_value = np.where(better, top, best_value)
-            best_explained = np.where(better, explained[cut, everything], best_explained)
-            for kept, found in ((best_supports, supports), (best_own, own)):
-                now = np.stack([support[cut, everything] for support in found], axis=1)
-                kept[better] = now[better]
-        return best_explained, best_supports, best_own
+        hops, last = units.shape[1], units[:, -1]
+        cuts = _cuts(spread.shape[2] - 1, hops)
+        parts = spread[:, :, cuts[:, :-1], cuts[:, 1:]].reshape(2, -1, hops, spread.shape[-1])  # (2, O K, H, C)
+        peak, total = zip(*(parts[:, :, hop].take(units[:, hop], axis=2) for hop in range(hops)), strict=True)
+        focus = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[last]
+        explained, own = sum(total) + focus, list(peak)
+        own[-1] = np.maximum(own[-1], reach.max(axis=0, initial=0.0)[last])
+        supports = self._inherit(own, returns) if returns.any() else own
+        value = sum(supports) / hops + explained / whole
+        value[len(cuts) :] -= self._scorer.settings.reorder
+        best = value.argmax(axis=0), np.arange(len(units))
+        chosen = [np.stack([hop[best] for hop in some], axis=1) for some in (supports, own)]
+        return explained[best], chosen[0], chosen[1]
 
-    def _inherit(self, supports: list[Float32], returns: npt.NDArray[np.bool_]) -> None:
+    def _inherit(self, supports: list[Float32], returns: npt.NDArray[np.bool_]) -> list[Float32]:
         """Let a hop straight back and the one before share their explanation, at a discount."""
-        share = self._scorer.settings.inherit
+        share, shared = self._scorer.settings.inherit, list(supports)
         for hop in range(1, len(supports)):
-            before, after = supports[hop - 1], supports[hop]
-            supports[hop - 1] = np.where(returns[:, hop - 1], np.maximum(before, share * after), before)
-            supports[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
+            before, after = shared[hop - 1], shared[hop]
+            shared[hop - 1] = np.where(returns[:, hop - 1], np.maximum(before, share * after), before)
+            shared[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
+        return shared
 
-    def _stretches(self, relation: Float32, kind: Float32, order: Sequence[int]) -> tuple[Float32, Float32]:
-        """For every stretch of an order of n words, compute how well each hop explains it.
+    def _spread(self, relation: Float32, kind: Float32) -> Float32:
+        """Compute how well each stretch of each order of n words explains each hop.
+
+        Args:
+            relation: (N, C) similarity of each content word to the relation of each hop that occurs, and
+            kind: (N, C) to its range.
 
         Returns:
-            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two words
-            in there add up to: a hop and its range are named once each, so it explains one word for each, not every
-            mention.
+            (2, O, n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two
+            words in there add up to: a hop and its range are named once each, so it explains one word for each, not
+            every mention.
         """
-        count, columns = len(order), relation.shape[1]
-        peak, total = np.zeros((2, count + 1, count + 1, columns), np.float32)
-        rows = [self._row[position] for position in order]
-        importance = self._importance[rows, None]
-        either = np.maximum(relation[rows], kind[rows])
-        as_relation, as_kind, worth = relation[rows] * importance, kind[rows] * importance, either * importance
-        for first in range(count):
-            relations, kinds = np.zeros((2, columns), np.float32)  # the best of the words so far
-            for last in range(first, count):
-                peak[first, last + 1] = np.maximum(peak[first, last], either[last])
-                pair = np.maximum(relations + as_kind[last], kinds + as_relation[last])
-                best = np.maximum(worth[last], pair) if last > first else worth[last]
-                total[first, last + 1] = np.maximum(total[first, last], best)
-                relations, kinds = np.maximum(relations, as_relation[last]), np.maximum(kinds, as_kind[last])
-        return peak, total
+        rows = np.array([[self._row[position] for position in order] for order in self._orders], np.int64)  # (O, n)
+        count, each = rows.shape[1], np.arange(rows.shape[1])
+        importance = self._importance[rows][:, :, None]
+        as_relation, as_kind = relation[rows] * importance, kind[rows] * importance
+        most = np.zeros((2, len(rows), count + 1, count + 1, relation.shape[1]), np.float32)
+        two = as_relation[:, :, None] + as_kind[:, None]
+        most[1, :, :count, 1:] = np.maximum(two, two.swapaxes(1, 2)) * (each[:, None] < each)[:, :, None]
+        most[1, :, each, each + 1] = np.maximum(as_relation, as_kind).swapaxes(0, 1)
+        most[0, :, each, each + 1] = np.maximum(relation[rows], kind[rows]).swapaxes(0, 1)
+        backwards = most[:, :, ::-1]
+        np.maximum.accumulate(backwards, axis=2, out=backwards)
+        return np.maximum.accumulate(most, axis=3, out=most)
 
 
 def _hop_costs(choices: Float32, sizes: Int64) -> Float32:
     """Add up choices (P, L) over the edges of each hop: (P, H), for hops of (P, H) edges."""
-    nothing = np.zeros((len(choices), 1))
-    borders = np.concatenate((nothing.astype(np.int64), sizes.cumsum(axis=1)), axis=1)
-    sums = np.concatenate((nothing.astype(np.float32), choices.cumsum(axis=1)), axis=1)
-    costs: Float32 = np.diff(np.take_along_axis(sums, borders, axis=1), axis=1)
+    sums = np.take_along_axis(choices.cumsum(axis=1), sizes.cumsum(axis=1) - 1, axis=1)
+    costs: Float32 = np.diff(sums, axis=1, prepend=np.float32(0))
     return costs
 
 

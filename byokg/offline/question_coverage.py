@@ -297,16 +297,16 @@ class QuestionCoverage:
         def explained(word: str) -> bool:
             if word in FUNCTION_WORDS or word in QUESTION_WORDS or singular(word) in used.words:
                 return True
-            if any(len(other) > _SETTINGS.stem and related(word, other) for other in used.words):
-                return True
             if len(word) > _SETTINGS.stem and any(
                 type.startswith(word) for type in used.types
             ):  # Mount Kilimanjaro, a mountain
                 return True
             if untitled(f"{word} x") == "x":  # King George
                 return True
-            means = (of.label_similarity(word), of.type_similarity(word), of.range_similarity(word))
-            return bool(steps) and max(float(each[steps].max()) for each in means) >= _SETTINGS.explained
+            means = of.label_similarity, of.type_similarity, of.range_similarity
+            if steps and any(float(each(word)[steps].max()) >= _SETTINGS.explained for each in means):
+                return True
+            return any(len(other) > _SETTINGS.stem and related(word, other) for other in used.words)
 
         return explained
 

@@ -501,9 +501,12 @@ class Arrays:
         shape = (len(starts), len(wanted))
         lows = np.broadcast_to(starts[:, None], shape).ravel()
         highs = np.broadcast_to(stops[:, None], shape).ravel()
-        sought = np.broadcast_to(wanted, shape).ravel()
-        starts = self._first_at_least(lows, highs, sought)
-        return starts, self._first_at_least(starts, highs, sought + 1)
+        return self.along(lows, highs, np.broadcast_to(wanted, shape).ravel())
+
+    def along(self, starts: Int64, stops: Int64, relation: Int64) -> tuple[Int64, Int64]:
+        """Cut each of S segments to the range that holds one relation, given for each: (S,) starts and stops."""
+        starts = self._first_at_least(starts, stops, relation)
+        return starts, self._first_at_least(starts, stops, relation + 1)
 
     def _first_at_least(self, low: Int64, high: Int64, relation: Integers, other: Integers | None = None) -> Int64:
         """Bisect all ranges at once for the first slot whose relation, and then far end, is at least the one sought."""

@@ -81,7 +81,7 @@ class ColumnarGraph(GraphStore):
         """The types of all nodes."""
         self._ids = IdIndex(parts.ids, parts.arrays.id_hash, parts.arrays.id_order)
         ours = proxy(self)  # a graph that held itself would keep its files mapped after use
-        self._memory = NodeCache(lambda ids: list(ours._read_nodes(ids)))
+        self._memory = NodeCache(lambda ids: list(ours._read_nodes(ids)), 1 << 15)
         self._relations = Labels(relation.name for relation in parts.schema.relations)
         self._folder = folder
         self._files = dict(files or {})

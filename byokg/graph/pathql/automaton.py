@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from byokg.arrays import Bools
+from byokg.arrays import Bools, Int64
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.query import (
     Alternatives,
@@ -63,6 +63,9 @@ class Automaton:
     """(S,) states in which a path may end."""
     empty: bool
     """Whether the path of no edges matches; where not, one that ends in state 0 has come back to it."""
+    single: Int64 | None = None
+    """(3, S) the one step out of each state, if no state has several: number of its relation, -1 for no step; 1 if it
+    is walked from tail to head; the state that follows. None if this is not known."""
     _arcs: dict[tuple[int, int], Arc] = field(default_factory=dict)
 
     @property
@@ -215,7 +218,8 @@ def single_steps(relations: int, steps: list[tuple[int, bool]]) -> Automaton:
         arcs[state, kinds[number], [BACKWARD if back else FORWARD, LOOP]] = 0
     accepting = np.zeros(len(steps) + 1, np.bool_)
     accepting[0] = True
-    return Automaton(classes, arcs, accepting, False)
+    single = [(-1, 0, 0), *((number, back, 0) for number, back in steps)]
+    return Automaton(classes, arcs, accepting, False, np.array(single, np.int64).T)
 
 
 def _classify(relations: int, numbers: Iterable[int]) -> tuple[dict[int, int], npt.NDArray[np.int32]]:

@@ -133,19 +133,25 @@ class EdgeExpander(ABC):
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return each step's edge."""
-        edges = labels >> 1
+        named = [self._options.variable] if self._options.variable else []
+        walked = zip(*self.walked_edges(near, far, labels), strict=True)
+        bound = ((dict.fromkeys(named, Bound("relation", edge.relation)), edge, turned) for edge, turned in walked)
+        return [Spelled(bindings, (edge,), (turned,)) for bindings, edge, turned in bound]
+
+    def walked_edges(self, near: Int64, far: Int64, labels: Int64) -> tuple[list[Triple], list[bool]]:
+        """Return the edge of each step between nodes, and whether it is walked from tail to head."""
+        edges, place = np.unique(labels >> 1, return_inverse=True)
         head, relation, tail, undirected = self._edge_ends(edges)
-        walked = zip(
-            self._store.ids(np.where(undirected, near, head)),
-            [self._store.relations[number] for number in relation.tolist()],
-            self._store.ids(np.where(undirected, far, tail)),
-            edges.tolist(),
-            self._store.edge_properties(edges),
-            undirected.tolist(),
-            strict=True,
-        )
-        turned, variable = ((labels & 1).astype(np.bool_) & ~undirected).tolist(), self._options.variable
-        return [one_edge(Triple(*each), back, variable) for each, back in zip(walked, turned, strict=True)]
+        turned = (labels & 1).astype(np.bool_)
+        if undirected.any():  # written from the end that it was walked from
+            edges, relation, undirected = edges[place], relation[place], undirected[place]
+            head, tail = np.where(undirected, near, head[place]), np.where(undirected, far, tail[place])
+            turned, place = turned & ~undirected, np.arange(len(labels))
+        ids = self._store.ids(np.concatenate((head, tail)))
+        labelled = map(self._store.relations.__getitem__, relation.tolist())
+        rest = edges.tolist(), self._store.edge_properties(edges), undirected.tolist()
+        triples = [*map(Triple, ids[: len(edges)], labelled, ids[len(edges) :], *rest)]
+        return [triples[each] for each in place.tolist()], turned.tolist()
 
     @abstractmethod
     def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
@@ -197,6 +203,27 @@ class ColumnarExpander(EdgeExpander):
             total += int((self._in[nodes + 1] - self._in[nodes]).sum())
         return total
 
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
+        single = self._automaton.single
+        if single is None or backward or self._undirected is not None:
+            return super()._steps(vertices, backward)
+        nodes, state = np.divmod(vertices, self.states)
+        relation, inverse, after = single[:, state]
+        turned = inverse.astype(np.bool_)
+        starts, stops = (np.where(turned, self._in.take(at), self._out.take(at)) for at in (nodes, nodes + 1))
+        if narrowed := int((stops - starts).sum()) > max(_BISECT_FROM, 64 * len(nodes)):
+            starts, stops = self._arrays.along(starts, stops, relation)
+            if self._options.most is not None:
+                stops = np.minimum(stops, starts + self._options.most)
+        origin, slot = spread(starts, stops - starts)
+        if not narrowed:
+            kept = (self._relation.take(slot) == relation.take(origin)).nonzero()[0]
+            origin, slot = origin.take(kept), slot.take(kept)
+        far, label = self._other.take(slot).astype(np.int64) * self.states + after.take(origin), slot << 1
+        if (back := turned.take(origin).nonzero()[0]).size:
+            label[back] = (self._arrays.numbers_of(slot.take(back), nodes.take(origin.take(back))) << 1) + 1
+        return StepRows(origin, far, label)
+
     def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
         relation = self._relation.take(edges)
         head = np.searchsorted(self._out, edges, "right") - 1
@@ -247,8 +274,6 @@ class ColumnarExpander(EdgeExpander):
             if len(few) * len(nodes) * 64 < looked_at:
                 starts, stops = self._arrays.narrow(starts, stops, few)
                 split = len(few)
-                if split == 1 and self._options.most is not None and self._arrays.undirected_edges is None:
-                    stops = np.minimum(stops, starts + self._options.most)
         origin, slot = spread(starts, stops - starts)
         if split > 1:
             origin //= split
@@ -475,12 +500,6 @@ _MOST_PAIRS = 2_000_000
 
 _NODE_BITS = 38
 _NODE = (1 << _NODE_BITS) - 1
-
-
-def one_edge(triple: Triple, inverse: bool, variable: str | None) -> Spelled:
-    """Return the step along one edge."""
-    bindings = {} if variable is None else {variable: Bound("relation", triple.relation)}
-    return Spelled(bindings, (triple,), (inverse,))
 
 
 def _joined(parts: Sequence[StepRows]) -> StepRows:
