@@ -1,19 +1,22 @@
 """A language model fine-tuned here, answering alone: plans and GraphRAFT's queries, constrained and free.
 
 python benchmarks/local_model.py [--data DIR] [--json FILE] [--questions N] [--split test] [--cache DIR]
-    [--plans NAME=DIR …] [--ranker DIR --share X] [--queries NAME=DIR …] [--checker DIR] [--free NAME=DIR …]
-    [--trie MODEL] [--threads N] [--dtype bfloat16]
+    [--plans NAME=DIR …] [--mixed] [--ranker DIR --share X] [--queries NAME=DIR …] [--beams N] [--checker DIR]
+    [--free NAME=DIR …] [--curve NAME=DIR …] [--trie MODEL] [--threads N] [--dtype bfloat16]
 python benchmarks/local_model.py --labels NAME[=N] --out FILE [--checks]
 
-NAME is webqsp, cwq, metaqa_1hop, metaqa_2hop, metaqa_3hop; DIR a folder of `byokg train sft`. Gold topic entities, the
+NAME is webqsp, cwq, metaqa, metaqa_1hop, metaqa_2hop, metaqa_3hop; DIR a folder of `byokg train sft`. Gold topics, the
 hop count unknown, WebQSP and CWQ on the graph in `freebase_core` (not the published one).
 `--labels` writes training pairs: for `webqsp` of the chains of `webqsp_train` and of its dev questions, for `cwq` and
-`metaqa` of N dev questions, each with the plan that finds its answers best; `--checks` makes those of the second model.
+`metaqa` of N dev questions, each with the plan that finds its answers best; `--checks` makes those of the second model
+(train them with `train.prompt={question}`).
 `--plans` is `pipeline=planner` with the model alone (`planner`), and together with the ranker of benchmarks/ranker.py
-(`mixed`). `--queries` is `pipeline=graphraft` from question to answer, with `--checker` also with the second model; a
-query that it ran is parsed, passed through the guard and run in ArcadeDB. `--free` lets the same weights write plans
-without constraints: `free_hits@1` is the share of right answers at the end of the written path, `free_not_runnable` the
-share of paths that the graph lacks. `--trie` times building and masking of 10,000 candidates with a model's tokenizer.
+(`mixed`), or, with `--mixed` alone, with the shipped weights. `--queries` is `pipeline=graphraft` from question to
+answer, with `--checker` also with the second model; a query that it ran is parsed, passed through the guard and run in
+ArcadeDB. `--free` lets the same weights write plans without constraints: `free_hits@1` is the share of right answers at
+the end of the written path, `free_not_runnable` the share of paths that the graph lacks. `--curve` does `--plans` and
+`--free` on the same questions for each folder in DIR, which is named by its number of training examples (`0` may be the
+base model). `--trie` times building and masking of 10,000 candidates with a model's tokenizer, in processor time.
 """
 
 from __future__ import annotations
@@ -59,6 +62,8 @@ from byokg.text.names import plan_text
 from byokg.types import EntityId
 
 CANDIDATES = 10_000
+BATCH = 16
+"""Questions that free decoding answers together."""
 
 
 def opened(bench: Bench, name: str, split: str) -> tuple[ColumnarGraph, Dataset, int]:
@@ -173,11 +178,10 @@ def plan(bench: Bench, name: str, folder: Path) -> None:
     graph, dataset, hops = opened(bench, name, bench.options.split)
     examples = bench.examples(dataset)
     tried: list[tuple[str, float, Path | None]] = [] if bench.options.mixed else [("planner", 0.0, None)]
-    if bench.options.ranker is not None:
+    if bench.options.mixed or bench.options.ranker is not None:
         tried.append(("mixed", bench.options.share, bench.options.ranker))
     for told, share, ranker in tried:
         planner = Planner(str(folder), ranker, share=share, dtype=bench.options.dtype)
-        planner.mix("warm up", ["a -> b"], np.zeros(1, np.float32))
         pipeline = offline_pipeline(Parts(graph), max_hops=hops, weights=planner)
         bench.evaluate(f"{name}_{told}", pipeline, examples, "gold")
 
@@ -186,44 +190,63 @@ def query(bench: Bench, name: str, folder: Path) -> None:
     """Answer with GraphRAFT, the first model alone and with the second, and run each query in ArcadeDB."""
     graph, dataset, hops = opened(bench, name, bench.options.split)
     examples, options = bench.examples(dataset), bench.options
-    ranker = ConstrainedRanker(path=str(folder), spelling="plan", dtype=options.dtype)
+    ranker = ConstrainedRanker(path=str(folder), beams=options.beams, spelling="plan", dtype=options.dtype)
     tried: dict[str, str | CheckedResults] = {"graphraft": "ranking"}
     if options.checker is not None:
         tried["checked"] = CheckedResults(str(options.checker), dtype=options.dtype)
     for told, answerer in tried.items():
         pipeline = graphraft_pipeline(Parts(graph), ranker, candidates=CandidateScope(hops=hops), answerer=answerer)
         bench.evaluate(f"{name}_{told}", pipeline, examples, "gold")
-    became: Counter[str] = Counter()
+    became, asked = Counter[str](), set[str]()
+    texts = {example.id: example.question for example in examples}
     with (
         (bench.folder / f"{name}_graphraft" / TRACE).open(encoding="utf-8") as lines,
         ArcadeStore.hold(graph) as engine,
     ):
         for line in lines:
-            for round in json.loads(line)["rounds"]:
-                became.update(outcome(engine, one["query"]) for one in round["evidence"] if "query" in one)
+            traced = json.loads(line)
+            queries = [one["query"] for round in traced["rounds"] for one in round["evidence"] if "query" in one]
+            became.update(outcome(engine, one) for one in queries)
+            asked |= {texts[traced["id"]]} if queries else set()
+    bench.add(Row(f"{name}_distinct_questions_with_a_query", len(asked), "questions"))
     for kind, count in became.items():
         bench.add(Row(f"{name}_queries_{kind}", count, "queries"))
 
 
-def free(bench: Bench, name: str, folder: Path) -> None:
-    """Let the weights write plans by greedy decoding without constraints, and beside it with them."""
+def free(bench: Bench, name: str, folder: Path, told: str = "") -> None:
+    """Let the weights write plans by greedy decoding without constraints."""
     import torch
 
     graph, dataset, hops = opened(bench, name, bench.options.split)
     model, tokenizer = load_tuned(str(folder), dtype=bench.options.dtype)
+    tokenizer.padding_side = "left"
     finder = CandidateFinder(graph, Templates.of(hops))
     right, runs, examples = [], [], bench.examples(dataset)
-    for example in examples:
-        plans = {one.plan: one for one in finder.find(example.topic_ids).items}
-        ids = torch.tensor([tokenizer(PROMPT.replace("{question}", example.question))["input_ids"]])
+    for at in range(0, len(examples), BATCH):
+        several = examples[at : at + BATCH]
+        asked = tokenizer([PROMPT.replace("{question}", one.question) for one in several], padding=True)
+        ids, mask = torch.tensor(asked["input_ids"]), torch.tensor(asked["attention_mask"])
         with torch.inference_mode():
-            out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False)
-        text = tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True).strip()
-        runs.append(text in plans)
-        found = [node.name for node in graph.nodes(results(graph, plans[text])[:1])] if text in plans else []
-        right.append(any(normalise(one) in set(map(normalise, example.answers)) for one in found))
-    bench.add(Row(f"{name}_free_hits@1", float(np.mean(right)), "share"))
-    bench.add(Row(f"{name}_free_not_runnable", 1 - float(np.mean(runs)), "share"))
+            out = model.generate(ids, attention_mask=mask, max_new_tokens=40, do_sample=False)
+        for example, row in zip(several, out, strict=True):
+            text = tokenizer.decode(row[ids.shape[1] :], skip_special_tokens=True).strip()
+            plans = {one.plan: one for one in finder.find(example.topic_ids).items}
+            runs.append(text in plans)
+            found = [node.name for node in graph.nodes(results(graph, plans[text])[:1])] if text in plans else []
+            right.append(any(normalise(one) in set(map(normalise, example.answers)) for one in found))
+    bench.add(Row(f"{name}{told}_free_hits@1", float(np.mean(right)), "share"))
+    bench.add(Row(f"{name}{told}_free_not_runnable", 1 - float(np.mean(runs)), "share"))
+
+
+def curve(bench: Bench, name: str, folder: Path) -> None:
+    """Answer the same questions after each number of training examples, with constraints and without."""
+    graph, dataset, hops = opened(bench, name, bench.options.split)
+    examples = bench.examples(dataset)
+    for size in sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit()):
+        planner = Planner(str(folder / str(size)), dtype=bench.options.dtype)
+        pipeline = offline_pipeline(Parts(graph), max_hops=hops, weights=planner)
+        bench.evaluate(f"{name}_{size}_examples_planner", pipeline, examples, "gold", metrics=("hits@1",))
+        free(bench, name, folder / str(size), f"_{size}_examples")
 
 
 def trie(bench: Bench, model: str) -> None:
@@ -238,23 +261,23 @@ def trie(bench: Bench, model: str) -> None:
         if len(made) >= CANDIDATES:
             break
     tokenizer = AutoTokenizer.from_pretrained(model)
-    began = time.perf_counter()
+    began = time.process_time()
     rows = encode(tokenizer, list(made)[:CANDIDATES])
-    bench.add(Row("tokens_of_candidates", 1000 * (time.perf_counter() - began), "ms"))
+    bench.add(Row("tokens_of_candidates", 1000 * (time.process_time() - began), "ms"))
     times = []
-    for _ in range(5):
-        began = time.perf_counter()
+    for _ in range(15):
+        began = time.process_time()
         built = TokenTrie(rows, tokenizer.eos_token_id)
-        times.append(1000 * (time.perf_counter() - began))
+        times.append(1000 * (time.process_time() - began))
     bench.add(Row("trie_of_candidates", float(np.median(times)), "ms"))
     mask, masked = constrain(built, 0), []
     scores = torch.zeros((1, len(tokenizer)))
     for row in random.Random(0).sample(rows, 100):
         for size in range(len(row)):
             ids = torch.tensor([row[:size]], dtype=torch.long)
-            began = time.perf_counter()
+            began = time.process_time()
             mask(ids, scores)
-            masked.append(1000 * (time.perf_counter() - began))
+            masked.append(1000 * (time.process_time() - began))
     bench.add(Row("mask_p95", float(np.percentile(masked, 95)), "ms"))
 
 
@@ -270,6 +293,7 @@ def main() -> None:
     parser.add_argument("--ranker", type=Path, help="folder of a trained ranker, for the mix")
     parser.add_argument("--share", type=float, default=1.0, help="weight of the ranker's scores in the mix")
     parser.add_argument("--mixed", action="store_true", help="the mix alone")
+    parser.add_argument("--beams", type=int, default=5, help="queries of a question that GraphRAFT decodes and runs")
     parser.add_argument("--checker", type=Path, help="folder of the second model")
     parser.add_argument("--trie", metavar="MODEL", help="time the trie and its mask with the tokenizer of a model")
     parser.add_argument("--threads", type=int, help="of torch")
@@ -301,7 +325,7 @@ def main() -> None:
     show(bench.rows, f"fine-tuned language model, {options.split} split", options.json)
 
 
-TASKS = {"plans": plan, "queries": query, "free": free}
+TASKS = {"plans": plan, "queries": query, "free": free, "curve": curve}
 
 
 if __name__ == "__main__":

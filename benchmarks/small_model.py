@@ -29,6 +29,7 @@ from rich.console import Console
 
 from benchmarks.offline import Bench
 from benchmarks.rows import Row, show
+from benchmarks.small_transformer import PROMPT, masked_question, path_text, small_model
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.graph.paths import labels
 from byokg.linking.parts import Parts
@@ -36,7 +37,6 @@ from byokg.llm.decoding import encode
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.pipeline import offline_pipeline
 from byokg.training.sft import Pair, SftSettings, fine_tune
-from byokg.training.small_model import PROMPT, masked_question, path_text, small_model
 
 STEPS = 1200
 BATCH = 64

@@ -249,7 +249,7 @@ class LocalChatModel(BaseChatModel):
         device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
         dtype = "auto" if self.dtype is None else getattr(torch, self.dtype, None)
         if dtype is None:
-            raise ConfigError(f"llm.dtype={self.dtype} is unknown to torch; give bfloat16, float16 or float32")
+            raise ConfigError(f"dtype={self.dtype} is unknown to torch; give bfloat16, float16 or float32")
         place = weights_place(self.model)
         try:
             tokenizer = AutoTokenizer.from_pretrained(place, revision=self.revision)
@@ -257,7 +257,7 @@ class LocalChatModel(BaseChatModel):
             return model.to(device).eval(), tokenizer
         except (OSError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:300]
-            raise ConfigError(f"llm.model={self.model} cannot be loaded on {device}: {reason}") from error
+            raise ConfigError(f"the model {self.model!r} cannot be loaded on {device}: {reason}") from error
 
     def _generate(
         self,

@@ -19,7 +19,6 @@ import re
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -30,6 +29,7 @@ import numpy.typing as npt
 from byokg.arrays import Int32, Int64
 from byokg.errors import ConfigError, LlmOffChoice, NoCandidates, at_least, import_extra
 from byokg.llm.chat_models import LocalChatModel
+from byokg.llm.local_weights import ADAPTER, SFT_RECORD, check_folder, weights_digest, weights_place
 from byokg.llm.messages import JSON, Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.reply_blocks import blocks
@@ -393,7 +393,7 @@ class ConstrainedRanker:
         spelling: what the model writes: the `query` of a candidate, or its `plan`, which is shorter.
 
     Raises:
-        ConfigError: a setting is out of range, or there is no such model.
+        ConfigError: a setting is out of range, or the model of `path` cannot be loaded (`load_tuned`).
         MissingExtra: torch or transformers is not installed.
     """
 
@@ -412,9 +412,9 @@ class ConstrainedRanker:
             raise ConfigError(f"prompt={prompt!r} does not show the question; write {{question}} where it goes")
         self._prompt = prompt
         if path is not None:
-            self._load: Callable[[], Loaded] = lru_cache(1)(partial(load_tuned, path, device, dtype))
-        elif isinstance(model, tuple):
-            self._load = lambda: model
+            model = load_tuned(path, device, dtype)  # at once, since all questions would meet the same error
+        if isinstance(model, tuple):
+            self._load: Callable[[], Loaded] = lambda: model
         elif isinstance(model, LanguageModel) and isinstance(model.chat_model, LocalChatModel):
             self._load = model.chat_model.load
         else:
@@ -469,22 +469,44 @@ def load_tuned(path: str, device: str | None = None, dtype: str | None = None) -
     """Load a model and its tokenizer, a folder of LoRA's with its base model, into which it is merged.
 
     Raises:
-        ConfigError: there is no such model, or the folder's adapter does not fit its base model.
+        ConfigError: there is no such model, a file of the folder is missing, or its adapter belongs to another base
+            model.
         MissingExtra: torch, transformers or peft is not installed.
     """
-    settings = Path(path).expanduser() / "adapter_config.json"
-    if not settings.is_file():
+    check_folder(path)
+    folder = Path(path).expanduser()
+    if not (folder / ADAPTER).is_file():
         return LocalChatModel(model=path, device=device, dtype=dtype).load()
     peft, torch = (import_extra(name, "train", "adapters of byokg train sft") for name in ("peft", "torch"))
-    base = str(json.loads(settings.read_text(encoding="utf-8")).get("base_model_name_or_path"))
+    base = str(json.loads((folder / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path"))
+    _check_base(folder, base)
     saved, tokenizer = LocalChatModel(model=base, device=device).load()
     wanted = saved.dtype if dtype is None else getattr(torch, dtype)
     try:
-        merged = peft.PeftModel.from_pretrained(saved.float(), str(settings.parent)).merge_and_unload()
+        adapted = peft.PeftModel.from_pretrained(saved.float(), str(folder))
+        used, held = peft.get_peft_model_state_dict(adapted), peft.utils.load_peft_weights(str(folder), device="cpu")
+        if set(used) != set(held):  # which peft passes over
+            raise ValueError(f"{len(set(used) ^ set(held))} of its weights have no counterpart")
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise ConfigError(f"the adapter in {path!r} does not fit its base model {base!r}: {reason}") from error
-    return merged.to(wanted).eval(), tokenizer
+        raise ConfigError(f"the adapter in {path!r} does not fit its base model {base!r}: {reason}; {_ANEW}") from error
+    return adapted.merge_and_unload().to(wanted).eval(), tokenizer
+
+
+def _check_base(folder: Path, base: str) -> None:
+    """Check that an adapter's base model is there, and the one that it was trained for. Raises `ConfigError`."""
+    record = folder / SFT_RECORD
+    trained = json.loads(record.read_text(encoding="utf-8")).get("base") if record.is_file() else None
+    try:
+        check_folder(base)
+        fits = trained in (None, weights_digest(weights_place(base)))
+    except ConfigError as error:
+        raise ConfigError(f"the adapter in {str(folder)!r} lacks its base model {base!r}; {_ANEW}") from error
+    if not fits:
+        raise ConfigError(f"the adapter in {str(folder)!r} was trained for other weights than {base!r} holds; {_ANEW}")
+
+
+_ANEW = f"name its base model in its {ADAPTER}, or train it anew with: byokg train sft"
 
 
 Server = Literal["vllm", "vllm_guided", "sglang", "llama_cpp"]

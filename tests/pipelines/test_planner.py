@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.small_transformer import small_model
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
@@ -18,7 +19,6 @@ from byokg.pipelines.graphraft import check_prompt, graphraft_pipeline, outline
 from byokg.retrieval.candidates import Conditions, Templates
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.training.sft import Pair, SftSettings, fine_tune
-from byokg.training.small_model import small_model
 from byokg.types import Answer, EntityId, Question
 from tests.corpora import require
 

@@ -1,9 +1,10 @@
-"""Tests of `byokg.training.sft` and `byokg.training.small_model`, with models of a few thousand weights."""
+"""Tests of `byokg.training.sft`, with models of a few thousand weights (`benchmarks.small_transformer`)."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.small_transformer import PROMPT, masked_question, path_text, small_model
 from byokg.errors import ConfigError, DatasetError
 from byokg.llm.decoding import ConstrainedRanker
 from byokg.offline.parse import parse_question
+from byokg.offline.planner import Planner
 from byokg.training.sft import IGNORED, Pair, SftSettings, fine_tune, read_pairs, token_rows
-from byokg.training.small_model import PROMPT, masked_question, path_text, small_model
 from byokg.types import Mention
 from tests.corpora import require
 from tests.llm.test_decoding import Query
@@ -127,8 +129,42 @@ def test_lora_changes_an_adapter_and_leaves_the_model(tuned: Path, tmp_path: Pat
     adapter = json.loads((tmp_path / "lora" / "adapter_config.json").read_text())
     record = json.dumps({**adapter, "base_model_name_or_path": str(tmp_path / "other")})
     (tmp_path / "lora" / "adapter_config.json").write_bytes(record.encode())
-    with pytest.raises(ConfigError, match="does not fit its base model"):
-        best(tmp_path / "lora", "who directed _")
+    with pytest.raises(ConfigError, match=r"was trained for other weights than .*other.*byokg train sft"):
+        Planner(str(tmp_path / "lora"))
+    (tmp_path / "lora" / "sft.json").unlink()
+    with pytest.raises(ConfigError, match=r"does not fit its base model .*other.*adapter_config\.json"):
+        Planner(str(tmp_path / "lora"))
+    for file in (tmp_path / "other").iterdir():
+        file.unlink()
+    with pytest.raises(ConfigError, match=r"lora.* lacks its base model .*other"):
+        Planner(str(tmp_path / "lora"))
+
+
+@pytest.mark.parametrize(
+    ("removed", "reason"),
+    [
+        ("model.safetensors", r"model\.safetensors is missing; its training has not ended, .*byokg train sft"),
+        ("config.json", r"config\.json, or adapter_config\.json is missing"),
+        ("tokenizer", r"tokenizer\.json is missing"),
+    ],
+)
+def test_a_folder_that_lacks_a_file_fails_at_the_start_and_names_both(
+    tuned: Path, tmp_path: Path, removed: str, reason: str
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(tuned, folder)
+    for file in folder.glob(f"{removed}*"):
+        file.unlink()
+    with pytest.raises(ConfigError, match=f"{re.escape(str(folder))}.*{reason}"):
+        Planner(str(folder))
+
+
+def test_a_missing_folder_and_one_of_byokg_fit_fail_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no folder .*none.*byokg train sft"):
+        Planner(str(tmp_path / "none"))
+    (tmp_path / "weights.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"is one of byokg fit, for pipeline\.weights\.weights"):
+        ConstrainedRanker(path=str(tmp_path))
 
 
 def test_only_the_query_and_its_end_are_learnt() -> None:
