@@ -334,14 +334,13 @@ def _composed(
 def _merged(
     own: Path, theirs: Sequence[Path], chosen: Sequence[tuple[str, str | None]], places: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Any], dict[str, str | None]]:
-    overrides = [f"{group}={option}" for group, option in chosen]
-    overrides += [f"hydra.searchpath=[{quote_path(folder)}]" for folder in theirs]
+    paths = [("hydra.searchpath", f"[{quote_path(folder)}]") for folder in theirs]
+    overrides = [f"{group}={option}" for group, option in (*chosen, *paths)]
     try:
         with initialize_config_dir(str(own), version_base="1.3"):
             config = compose("config", overrides, return_hydra_config=True)
             if places:
-                there = config.hydra.runtime.choices
-                overrides += [f"{'' if key in there else '+'}{key}={option}" for key, option in places]
+                overrides += [f"{'+' * (key not in config.hydra.runtime.choices)}{key}={name}" for key, name in places]
                 config = compose("config", overrides, return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(f"the configuration {' '.join(overrides)} cannot be composed: {first_line(error)}") from error
