@@ -259,11 +259,14 @@ class PropertyView(GraphStore):
             labels.append(label)
         self.meanings: dict[int, str] = {}
         """Words for the relation of an edge's property: `won start`."""
+        self.owners: dict[int, int] = {}
+        """Relation whose edges have the property, for the relation that stands for it."""
         of_edges: dict[int, dict[str, int]] = {}
         for number, relation in enumerate(self._schema.relations):
             for name in relation.properties:
                 if not name.endswith(ALL_VALUES):
                     of_edges.setdefault(number, {})[name] = len(real) + len(labels)
+                    self.owners[len(real) + len(labels)] = number
                     self.meanings[len(real) + len(labels)] = f"{relation.name.rpartition('.')[2]} {name}"
                     labels.append(f"{relation.name}.{name}")
         self.real_relations = len(real)

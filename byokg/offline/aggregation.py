@@ -26,7 +26,7 @@ from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.constraints import Outcome, QueryConstraints, TemporalConstraint, TemporalNeighbors, passes, period
 from byokg.offline.execute import ConstraintExecutor, countable
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative, parse_question
-from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.parse_constraints import expected_literal, parse_constraints
 from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.walks import branching
@@ -176,7 +176,9 @@ _LIMITS = AggregationLimits()
 
 RETRIEVER = "operators"
 
-_WHEN = re.compile(r"\W*(?:[a-z]+\s+)?(?:when|(?:which|what)\s+(?:year|date|day|month|time))\b", re.IGNORECASE)
+_LAST = "9999-12-31"
+"""Last day of a period that has not ended."""
+
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?!\d)")
 
 
@@ -297,8 +299,6 @@ class AggregationRetriever:
 
     def _verified(self, task: _Task, steps: RelationSimilarity) -> Outcome:
         """Answer yes or no about two mentions."""
-        from byokg.offline.aggregation import answer_boolean  # imported on demand
-
         one, other = sorted(task.linked, key=lambda place: task.mentions[place].start)
         rest = task.constraints.rest
         before = len(WORD.findall(rest[: task.mentions[other].start]))
@@ -307,7 +307,10 @@ class AggregationRetriever:
 
     def _on_candidates(self, task: _Task, context: Context) -> tuple[Outcome | None, float]:
         """Execute the constraints on the likeliest candidate that supports them; return its score, too."""
-        constraints = task.constraints
+        times = tuple(filter(None, (self._dated(test, task) for test in task.constraints.times)))
+        if len(times) < len(task.constraints.times):
+            return None, 0.0
+        constraints = replace(task.constraints, times=times)
         candidates, likely = self._likely(task, context)
         asked = self._answer_types.predict(task.text, task.mentions, [one.nodes for one in likely])
         empty: Outcome | None = None
@@ -327,17 +330,31 @@ class AggregationRetriever:
             return self._executor.execute(constraints, Candidate(0.0, ends), task.linked, task.paths), 0.0
         return None, 0.0
 
+    def _dated(self, test: TemporalConstraint, task: _Task) -> TemporalConstraint | None:
+        """Return a time with the dates of its event; None if these are unknown."""
+        if not test.mentions:
+            return test
+        first, *others = (task.linked[place] for place in test.mentions)
+        held = self._neighbors.time_of(first, [id for ids in others for id in ids], test.near.split())
+        if held is None or held.start is None:
+            return None
+        last = _LAST if held.last is None else "{:04}-{:02}-{:02}".format(*held.last)
+        return replace(test, first=held.begin, last=last, near="")
+
     def _likely(self, task: _Task, context: Context) -> tuple[Sequence[Candidate], list[Candidate]]:
         """Return the candidates that the constraints may apply to, and the likeliest of them."""
         constraints = task.constraints
         bounds = (bound.mention for bound in constraints.thresholds if bound.mention is not None)
-        left_out = [task.mentions[place] for place in (*constraints.without, *bounds)]
+        events = (place for test in constraints.times for place in test.mentions)
+        left_out = [task.mentions[place] for place in (*constraints.without, *bounds, *events)]
         gone = (one for one in task.mentions if one.start >= 0)
         left_out += [one for one in gone if not constraints.rest[one.start : one.end].strip()]
         candidates = self._candidates(context, left_out)
         if constraints.count:
             candidates = [one for one in candidates if countable(one.nodes)]
-        if constraints.times and not _WHEN.match(task.text):  # entities with a date, not the date itself
+        if (
+            constraints.times and expected_literal(task.text, task.mentions)[0] != "date"
+        ):  # entities with a date, not the date itself
             candidates = [one for one in candidates if not _dates(one.nodes)] or candidates
         best = candidates[0].odds if candidates else 0.0
         likely = [one for one in candidates[: _LIMITS.candidates] if one.odds >= best - self._margin]

@@ -13,15 +13,7 @@ from byokg.offline.lexicon import rule
 from byokg.offline.parse_constraints import expected_literal
 from byokg.offline.ranking import AnswerRanker, Candidate
 from byokg.text.names import is_identifier
-from byokg.types import (
-    AnswerItem,
-    ComputedEvidence,
-    Context,
-    EntityId,
-    Mention,
-    PathEvidence,
-    Question,
-)
+from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
 
 
 class ExtractiveAnswerer:
@@ -38,10 +30,7 @@ class ExtractiveAnswerer:
     """
 
     def __init__(
-        self,
-        store: GraphStore,
-        answer_types: AnswerTypePredictor | None = None,
-        ranker: AnswerRanker | None = None,
+        self, store: GraphStore, answer_types: AnswerTypePredictor | None = None, ranker: AnswerRanker | None = None
     ) -> None:
         self._store = store
         self._answer_types = answer_types

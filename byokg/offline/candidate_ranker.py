@@ -105,11 +105,7 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
 
 
 def subgraph_retriever(
-    parts: Parts,
-    queries: int = 10,
-    nodes: int = 20,
-    anchors: int = 10,
-    timeout_s: float = 10.0,
+    parts: Parts, queries: int = 10, nodes: int = 20, anchors: int = 10, timeout_s: float = 10.0
 ) -> SubgraphRetriever:
     """Make a retriever of candidate queries in the order of schema linking, for any pipeline; see the class."""
     ranker = meaning_ranker(parts.store, parts.embedder)

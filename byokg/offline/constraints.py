@@ -5,15 +5,15 @@ Periods of edges and nodes are compared with temporal constraints, and neighbour
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
-from byokg.graph.store import Direction, GraphStore
-from byokg.offline.lexicon import load_lexicon
+from byokg.graph.store import Direction, EdgeBatch, GraphStore
+from byokg.offline.lexicon import dated_by, load_lexicon, pattern
 from byokg.offline.schema_linking import PropertyLinker
 from byokg.text.dates import Day, Period, read_date
 from byokg.text.names import split_label, split_words
@@ -36,6 +36,8 @@ class TemporalConstraint:
     """Whether the ends themselves are left out."""
     words: str = ""
     """Words of the question."""
+    mentions: tuple[int, ...] = ()
+    """Mentions of the event whose time it is (`when Ada joined Acme`), in place of dates."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def period(properties: Properties) -> Period | None:
     """Return the validity period of an edge or a node, from its properties; None without one."""
     found: dict[str, Period] = {}
     for key, value in properties.items():
-        role = _role(key)
+        role = period_role(key)
         if role and (date := read_date(value)) is not None:
             found.setdefault(role, date)
     begin, end, point = found.get("begin_keys"), found.get("end_keys"), found.get("point_keys")
@@ -162,11 +164,17 @@ def period(properties: Properties) -> Period | None:
 
 
 @lru_cache(1 << 10)
-def _role(key: str) -> str:
+def period_role(key: str) -> str:
     """Return the list of the lexicon that names a property's role in a period; empty if there is none."""
     names, words = load_lexicon("time"), split_words(split_label(key.rpartition(":")[2]))
     roles = ("begin_keys", "end_keys", "point_keys")
     return next((role for role in roles if not set(names[role]).isdisjoint(words)), "")
+
+
+def asked_part(text: str) -> PeriodPart:
+    """Return the end of a period that a question means by its verbs: `joined`, `left`."""
+    named: tuple[PeriodPart, ...] = ("begin", "end")
+    return next((part for part in named if pattern(f"{part}s").search(text)), "any")
 
 
 def is_point(properties: Properties) -> bool:
@@ -240,39 +248,58 @@ class TemporalNeighbors:
             near: the question's words, to choose among relations.
         """
         best: tuple[float, Outcome] | None = None
-        schema = self._store.schema()
-        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
-        if not dated:
-            return None
-        for node in source:
-            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
-            held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
-            shared = self._store.ids(batch.other)
-            timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
-            wanted = [place for place in timed if shared[place] in others] or timed
-            for place in wanted[:_RIVALRIES]:
-                own = held[place]
-                if own is None or own.start is None or (asked.step == 0 and not own.point):
-                    continue
-                relation = int(batch.relation[place])
-                way = Direction.OUT if batch.inverse[place] else Direction.IN
-                around = self._store.edges(batch.other[place : place + 1], way, np.array([relation]))
-                periods = map(period, self._store.edge_properties(around.edge))
-                pairs = zip(self._store.ids(around.other), periods, strict=True)
-                chosen = adjacent(asked, own, [(id, one) for id, one in pairs if one is not None and id != node])
-                if not chosen:
-                    continue
-                label = schema.relations[relation].name
-                score = max((self._property_linker.likeness(word, label) for word in near.split()), default=0.0)
-                names = self._names([node, shared[place], *chosen])
+        for score, node, shared, own, batch in self._events(source, others, near.split()):
+            if asked.step == 0 and not own.point:
+                continue
+            way = Direction.OUT if batch.inverse[0] else Direction.IN
+            around = self._store.edges(batch.other, way, batch.relation)
+            periods = map(period, self._store.edge_properties(around.edge))
+            pairs = zip(self._store.ids(around.other), periods, strict=True)
+            chosen = adjacent(asked, own, [(id, one) for id, one in pairs if one is not None and id != node])
+            if chosen and (best is None or score > best[0]):
+                label = self._store.relations[int(batch.relation[0])]
+                names = [node.name for node in self._store.nodes([node, shared, *chosen])]
                 how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
                 text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {listing(names[2:])}"
-                if best is None or score > best[0]:
-                    best = score, Outcome("sequence", text, tuple(chosen))
+                best = score, Outcome("sequence", text, tuple(chosen))
         return best[1] if best else None
 
-    def _names(self, nodes: Sequence[EntityId]) -> list[str]:
-        return [node.name for node in self._store.nodes(list(nodes))]
+    def time_of(self, nodes: Sequence[EntityId], others: Sequence[EntityId], near: Sequence[str]) -> Period | None:
+        """Return the time of an event: of a property named by a word, of an edge, or the only one of a node.
+
+        Args:
+            nodes: candidate nodes of one participant, or the event itself.
+            others: those of further participants; an edge to one of them comes first.
+            near: words about the event.
+        """
+        events = [(event[0], event[3]) for event in self._events(nodes, others, near)]
+        for node in self._store.nodes(nodes):
+            own = self._property_linker.find([node], [name for word in near for name in dated_by(word)])
+            if own is not None and own.dates and (held := read_date(own.shown[node.id])) is not None:
+                events.append((own.likeness, held))
+            elif not events and (held := period(node.properties)) is not None:
+                events.append((0.0, held))
+        return max(events, key=lambda event: event[0], default=(0.0, None))[1]
+
+    def _events(
+        self, source: Sequence[EntityId], others: Sequence[EntityId], near: Sequence[str]
+    ) -> Iterator[tuple[float, EntityId, EntityId, Period, EdgeBatch]]:
+        """Yield the dated edges of some nodes, those to others if there are any, with the relation's likeness to words.
+
+        Each with its node, the node at its other end, its period and itself.
+        """
+        schema = self._store.schema()
+        dated = np.array([number for number, relation in enumerate(schema.relations) if relation.properties], np.int64)
+        for node in source if len(dated) else ():
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, dated)
+            held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
+            shared = self._store.ids(batch.other)
+            timed = [(place, one) for place, one in enumerate(held) if one is not None and one.start is not None]
+            wanted = [(place, one) for place, one in timed if shared[place] in others] or timed
+            for place, one in wanted[:_RIVALRIES]:
+                label = schema.relations[int(batch.relation[place])].name
+                score = max((self._property_linker.likeness(word, label) for word in near), default=0.0)
+                yield score, node, shared[place], one, batch.take(np.array([place]))
 
 
 def _year(held: Period) -> str:

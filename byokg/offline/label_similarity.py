@@ -217,11 +217,7 @@ class LabelSimilarity:
     """
 
     def __init__(
-        self,
-        labels: Sequence[str],
-        embedder: Embedder,
-        vector: Callable[[str], Float64],
-        settings: WordSettings,
+        self, labels: Sequence[str], embedder: Embedder, vector: Callable[[str], Float64], settings: WordSettings
     ) -> None:
         self.labels = labels
         """(R,) what each relation is called."""

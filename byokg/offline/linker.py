@@ -26,16 +26,7 @@ from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.text.names import locate, split_label, split_words
-from byokg.types import (
-    Artifacts,
-    Context,
-    EntityId,
-    JoinedPaths,
-    Mention,
-    Node,
-    ProposedPath,
-    Question,
-)
+from byokg.types import Artifacts, Context, EntityId, JoinedPaths, Mention, Node, ProposedPath, Question
 
 if TYPE_CHECKING:
     from byokg.offline.planner import Planner
@@ -321,6 +312,9 @@ class OfflineLinker:
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
                 allowed = (value < 0) | values[np.maximum(value, 0)]
+                if hop > 1 and self._literals is not None:  # no value of edges beyond the one that led here
+                    own = self._literals.owners[np.maximum(value, 0)]
+                    allowed &= (value < 0) | (own != growth.steps[:, -2] // 2)
                 if hop > 2:  # what was left is nothing to read a value off
                     allowed &= (value < 0) | (growth.steps[:, -2] != growth.steps[:, -3] ^ 1)
                 growth = growth.taken(np.flatnonzero(allowed))

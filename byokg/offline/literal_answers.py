@@ -9,12 +9,11 @@ import numpy as np
 
 from byokg.arrays import Bools, Float64
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
-from byokg.offline.constraints import QueryConstraints
+from byokg.offline.constraints import QueryConstraints, asked_part, period_role
 from byokg.offline.lexicon import adjectives, load_lexicon, measured_by, rule
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.schema_linking import PropertyLinker, RelationSimilarity, looks_dated, measure
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
-from byokg.types import Value
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,16 @@ class LiteralAnswerDetector:
         self._property_linker = properties
         self.first = view.real_relations
         self._labels = list(view.relations)[self.first :]
-        self._of_edges = np.array([number in view.meanings for number in range(self.first, len(view.relations))])
+        self.owners = np.array([view.owners.get(number, -1) for number in range(self.first, len(view.relations))])
+        """Relation whose edges have each property; -1 for properties of nodes."""
+        self._of_edges = self.owners >= 0
         batch = view.sample_edges(_SETTINGS.sample)
         values = batch.tail >= FIRST_VALUE
         names = [name_of_value(id) for id in view.ids(batch.tail[values])]
         of = batch.relation[values] - self.first
         size = np.maximum(1, np.bincount(of, minlength=len(self._labels)))
-        numbers = np.array([measure(_read(name)) is not None for name in names], np.float64)
-        dates = np.array([looks_dated(_read(name)) for name in names], np.float64)
+        numbers = np.array([measure(name) is not None for name in names], np.float64)
+        dates = np.array([looks_dated(name) for name in names], np.float64)
         self._numbers = np.bincount(of, numbers, len(self._labels)) / size > 0.5
         self._dates = np.bincount(of, dates, len(self._labels)) / size > 0.5
 
@@ -66,9 +67,10 @@ class LiteralAnswerDetector:
             for word, masked in zip(parsed.words, parsed.masked, strict=True)
             if not masked and word not in FUNCTION_WORDS and word not in QUESTION_WORDS
         ]
-        focus = {parsed.words[place] for place in parsed.answer_type_span}
+        focus = {parsed.words[place] for place in parsed.answer_type_span or parsed.head_nouns}
         if parsed.wh_word == "when" or _DATES & focus:
-            return self._dates.copy(), bool(self._dates.any())
+            allowed = self._meant_dates(parsed)
+            return allowed, bool(allowed.any())
         nouns = _asked_measure(parsed) or _named_measures(focus)
         if nouns:
             allowed = self._numbers & (self._likeness(nouns) >= _SETTINGS.measured)
@@ -85,6 +87,16 @@ class LiteralAnswerDetector:
             name = self._labels[place].rpartition(".")[2]
             allowed[place] = any(self._property_linker.likeness(word, name) >= _SETTINGS.named for word in words)
         return allowed, False
+
+    def _meant_dates(self, parsed: ParsedQuestion) -> Bools:
+        """Return the dates that may be asked for: of a period the end that the verb means, of births no other edges."""
+        part = asked_part(" ".join(parsed.unmasked))
+        other = {"begin": "end_keys", "end": "begin_keys"}.get(part, "none")
+        meant = self._dates & [period_role(label.rpartition(".")[2]) != other for label in self._labels]
+        for word in load_lexicon("time")["events"].keys() & parsed.unmasked:
+            named = self._steps.label_similarity(word)[2 * self.first :: 2] >= _SETTINGS.named
+            meant &= ~self._of_edges | named
+        return meant if meant.any() else self._dates.copy()
 
     def _likeness(self, nouns: Sequence[str]) -> Float64:
         """Return the largest similarity of each property's name to some nouns: (V,)."""
@@ -114,14 +126,3 @@ def _named_measures(words: frozenset[str] | set[str]) -> tuple[str, ...]:
             named = [noun for noun in group["nouns"] if noun in words]
             return (*named, *(noun for noun in group["nouns"] if noun not in words))
     return ()
-
-
-def _read(text: str) -> Value:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -19,6 +19,7 @@ from byokg.offline.constraints import (
     Superlative,
     TemporalConstraint,
     Threshold,
+    asked_part,
 )
 from byokg.offline.label_similarity import FORBIDDING
 from byokg.offline.lexicon import (
@@ -61,7 +62,7 @@ _TRIGGERS = re.compile(
     r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
     r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't|per|each|"
-    r"every|grouped|broken)\b|n't|\bby\s+[a-z]+\W*$",
+    r"every|grouped|broken)\b|n't|\bby\s+[a-z]+\W*$|[,;]\s+(?:by|as|per|under|according|in)\b",
     re.IGNORECASE,
 )
 """Pattern of any aggregation or constraint: a quick check that spares most questions the rest."""
@@ -237,7 +238,7 @@ class _SuperlativeParser(_Remainder):
             born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
             if born is not None:
                 self._take(*born.span())
-        begins = match["first"] is not None or pattern("begins").search(self._whole) is not None
+        begins = match["first"] is not None or asked_part(self._whole) == "begin"
         edge: PeriodPart = "begin" if begins else "end"
         return Superlative(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
@@ -292,6 +293,7 @@ class _ConstraintParser(_SuperlativeParser):
         if order is None and following is None:
             order = self._by_time()
         without, lacking = self._difference()
+        self._qualify()
         union = pairs if pairs and self._says_or and (order is None or order.words) else ()
         if order is not None and pairs and not order.words:
             order = replace(order, words="compared")
@@ -425,16 +427,27 @@ class _ConstraintParser(_SuperlativeParser):
             date = _iso(match["a"])
             decade = match["a"].endswith("s")
             found.append(self._test(match, date, f"{int(date) + 9}" if decade and date else date))
-        return tuple(found)
+        return tuple(found) or self._event()
+
+    @rule("time of an event", "who led {Peru} when {Tom} won {Heat}", lambda self: ())
+    def _event(self) -> tuple[TemporalConstraint, ...]:
+        """Read the time of an event: `who was president when Ada joined Acme`."""
+        match = pattern("when").search(self._left)
+        if match is None:
+            return ()
+        others = WORD.findall(f"{self._left[: match.start()]} {self._left[match.end() :]}".replace(HIDDEN, " "))
+        if QUESTION_WORDS.isdisjoint(others) or set(others) <= FUNCTION_WORDS | QUESTION_WORDS:
+            return ()
+        start, end = match.span()
+        mentions = tuple(number for number, one in enumerate(self._mentions) if start <= one.start and one.end <= end)
+        near = " ".join(word for word in WORD.findall(match["event"]) if word not in FUNCTION_WORDS)
+        self._take(start, end)
+        return (TemporalConstraint(None, None, near=near, words=self._text[start:end].strip(), mentions=mentions),)
 
     def _test(
         self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False
     ) -> TemporalConstraint:
-        edge: PeriodPart = "any"
-        if pattern("begins").search(self._whole):
-            edge = "begin"
-        elif pattern("ends").search(self._whole):
-            edge = "end"
+        edge = asked_part(self._whole)
         near = self._word_before(match.start())
         if near == "born":
             edge = "any"
@@ -464,6 +477,15 @@ class _ConstraintParser(_SuperlativeParser):
         """Read «is A … B»."""
         placed = sum(mention.start >= 0 for mention in self._mentions)
         return placed == 2 and pattern("verifying").match(self._whole) is not None
+
+    @rule("qualification at the end", "where was {Tom} born, by today's borders", lambda self: False)
+    def _qualify(self) -> bool:
+        """Remove a last phrase that qualifies the whole question and leads nowhere: `…, by today's borders`."""
+        match = pattern("qualified").search(self._left)
+        if match is None or QUESTION_WORDS.isdisjoint(WORD.findall(self._whole[: match.start()])):
+            return False
+        self._take(*match.span())
+        return True
 
     def _until_other(self, start: int, last: int) -> int:
         """Return the end of the words about a mention: at the clause's end, or before another mention."""

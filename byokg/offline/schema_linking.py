@@ -644,13 +644,7 @@ class RelationSimilarity:
         self._kind_lexicon, (self._kind_numbers,) = number_words([content_words(split_words(name)) for name in names])
 
     def _set_profiles(
-        self,
-        outgoing: Pairs,
-        incoming: Pairs,
-        ends: int,
-        step: Int64,
-        place: Int64,
-        size: Int64,
+        self, outgoing: Pairs, incoming: Pairs, ends: int, step: Int64, place: Int64, size: Int64
     ) -> None:
         """Describe the ends of each step by their relations, in the absence of types.
 

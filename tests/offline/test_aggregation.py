@@ -60,6 +60,7 @@ r1,Lark River,River,
 t1,Avon City,City,
 p1,Ann Berg,Person,
 p2,Bob Carr,Person,
+p3,Cy Dole,Person,
 """
 OVER = """head,relation,tail,start,end
 b1,crosses,r1,,
@@ -70,6 +71,8 @@ b4,located_in,t1,,
 m1,located_in,t1,,
 p1,mayor_of,t1,1990-03-01,1998-02-28
 p2,mayor_of,t1,1998-03-01,2006
+p3,painted,r1,1995,1995
+p3,painted,t1,2001,2001
 """
 """Nodes say when they were opened, in a word that no list of times has; edges when they hold."""
 
@@ -92,6 +95,9 @@ def bridges(tmp_path_factory: pytest.TempPathFactory) -> Loop:
         ("How many museums are in Avon City?", ["1"]),
         ("How many mayors has Avon City had?", ["2"]),
         ("Who was mayor of Avon City in May 1998?", ["Bob Carr"]),
+        ("Who was mayor of Avon City when Cy Dole painted the Lark River?", ["Ann Berg"]),
+        ("When did Ann Berg become mayor of Avon City?", ["1990-03-01"]),
+        ("When did Ann Berg leave office as mayor of Avon City?", ["1998-02-28"]),
     ],
 )
 def test_kinds_and_properties_are_those_that_the_question_names(

@@ -53,6 +53,29 @@ def test_times_are_read(words: str, first: str | None, last: str | None, strict:
     assert (test.first, test.last, test.strict) == (first, last, strict)
 
 
+@each_of(
+    ("text", "words", "left"),
+    [
+        ("Who led Peru when Ada joined Acme?", "when Ada joined Acme", "Who led Peru Ada Acme?"),
+        ("In the year of Ada's birth, who led Peru?", "In the year of Ada's birth", "Ada , who led Peru?"),
+    ],
+)
+def test_an_event_is_a_time(text: str, words: str, left: str) -> None:
+    found = demand(text, "Peru", "Ada", "Acme") if "Acme" in text else demand(text, "Peru", "Ada")
+    (test,) = found.times
+    assert (test.words, rest(found)) == (words, left)
+    assert 0 not in test.mentions and 1 in test.mentions
+
+
+@each_of(("text",), [("When did Ada join Acme?",), ("What was the year of Ada's birth?",)])
+def test_a_question_for_a_time_has_no_event(text: str) -> None:
+    assert demand(text, "Ada").plain
+
+
+def test_a_qualification_at_the_end_is_no_part_of_the_path() -> None:
+    assert rest(demand("Where was Ada born, by today's borders?", "Ada")) == "Where was Ada born"
+
+
 def test_what_a_mention_covers_is_not_read() -> None:
     assert demand("Who directed The Longest Day?", "The Longest Day").plain
     assert demand("Who wrote 1984?", "1984").plain

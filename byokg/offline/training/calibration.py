@@ -133,10 +133,7 @@ def first_answers(fitted: RankingWeights, asked: Sequence[CandidateSet]) -> tupl
 
 
 def cross_fitted(
-    held_out: Sequence[CandidateSet],
-    folds: npt.NDArray[np.int64],
-    others: Sequence[CandidateSet],
-    near: RankingWeights,
+    held_out: Sequence[CandidateSet], folds: npt.NDArray[np.int64], others: Sequence[CandidateSet], near: RankingWeights
 ) -> tuple[Float64, Float64]:
     """Return `first_answers` of N questions by weights that were not fitted on them.
 
