@@ -322,6 +322,8 @@ class PathEvidence(Evidence):
     truncated: bool = False
     asked: bool = False
     """True if the linker requested these relations; False if a search found the path."""
+    walks: int = 0
+    """Walks along it in all, as far as they were counted: several may lead to one end."""
 
 
 @dataclass(frozen=True)
@@ -365,6 +367,10 @@ class RowsEvidence(Evidence):
     """Literals of the query that were read as other values, a line each: `'Powel' read as 'Powell' (Person.name)`."""
     unseen: tuple[tuple[Cell, ...], ...] = ()
     """The rows behind `rows`, as far as they were read: part of an answer, and of no prompt."""
+    left_out: int = 0
+    """Rows that the query's own LIMIT left out, as far as they were read, and"""
+    following: tuple[Cell, ...] = ()
+    """the first of them, which may tie with the last one here; part of no answer."""
 
     @property
     def beyond(self) -> tuple[int, bool]:

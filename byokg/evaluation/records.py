@@ -163,10 +163,13 @@ def _jsonable(value: object) -> object:
         if isinstance(value, Evidence):
             if isinstance(value, PathEvidence):
                 record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
+                if not value.walks:
+                    del record["walks"]
             elif isinstance(value, RowsEvidence):
                 del record["unseen"]
-                if not value.readings:
-                    del record["readings"]
+                for name in ("readings", "left_out", "following"):
+                    if not record[name]:
+                        del record[name]
                 record |= {"rows": value.rows[:ENTRIES_SHOWN], "n_rows": len(value.rows)}
             return {"id": value.id, "kind": kind.__name__, **record}
         if kind is Step:
@@ -232,6 +235,7 @@ def read_evidence(record: Mapping[str, Any]) -> Evidence:
         fields["readings"] = tuple(fields.get("readings", ()))
         for name in {"rows", "unseen"} & fields.keys():
             fields[name] = tuple(tuple(map(_read_cell, row)) for row in fields[name])
+        fields["following"] = tuple(map(_read_cell, fields.get("following", ())))
     return kind(**fields)
 
 

@@ -107,6 +107,9 @@ _AT_ONCE = 256
 """Relations of which those that are too dear by then are passed over at once."""
 
 _NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
+_QUALIFIED = "(:A)-[:r]->(:B) 9, p: … has 9 edges; p is a property of the edge: it qualifies the fact, not A or B.\n"
+"""How properties of edges are written."""
+
 _CLOSE, _OTHER = "Relations at entities that the question may mean:\n", "Other relations:\n"
 _GROUPED, _MEDIATED, _FEW_EDGES = (
     "`a.b: c d` stands for `a.b.c` and `a.b.d`; write them so.\n",
@@ -749,6 +752,8 @@ class _Draft:
             lines.append(_GROUPED if _GROUP.search(written) else "")
             lines.append(_MEDIATED if ".." in written else "")
             lines.append(_UNDIRECTED if any(entry.relation.undirected for entry, _ in self._relations.values()) else "")
+            qualified = any(entry.relation.properties for entry, _ in self._relations.values())
+            lines.append(_QUALIFIED if qualified and self._types else "")
             lines.append(_FEW_EDGES if _COUNTED.search(written) and not self._types else "")
             lines += [_CLOSE, *close, *([_OTHER] if other else []), *other] if close else [_RELATIONS, *other]
         if len(self._relations) < len(self._schema.relations):

@@ -90,6 +90,9 @@ _LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 10
 """Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
 out; and unrequested lines about one node, apart from walks."""
 
+_CHAINS = 3
+"""Unlikely walks whose nodes in between are left out, at most: they hide the reason for their ends."""
+
 _HUB = 100
 """Edges of one relation and direction above which a node joins unrelated nodes."""
 
@@ -369,13 +372,19 @@ class ContextWriter:
             key=lambda line: (line.nodes.isdisjoint(emphasis.first), line.chain and likely.isdisjoint(line.items))
         )
         nearest = self._nearest(walks, context.question)
+        answered = any(line.rows and line.entries for line in asked)
         about: Counter[EntityId | None] = Counter()
         kept = []
+        chains = 0
         for line in unasked:
+            if line.chain and likely.isdisjoint(line.items):
+                chains += 1
+                if chains > _CHAINS:
+                    continue
             about[line.source] += line.source is not None and guessed.isdisjoint(line.items)
             if about[line.source] <= _LINES_OF_ONE:
                 whole = not likely.isdisjoint(line.items) or (line.said == nearest and not line.chain)
-                most = _LIKELY_SHOWN if whole else self._shown
+                most = _LIKELY_SHOWN if whole and not answered else self._shown
                 kept.append((line, most if len(line.entries) > most * _FEW_MORE else len(line.entries)))
         return [*((line, len(line.entries)) for line in asked), *kept]
 

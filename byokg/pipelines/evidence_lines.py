@@ -232,6 +232,8 @@ class _FactExtractor:
         """Ends that were not even looked at."""
         self._cut: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
         """Edges beside those here that a limit left out."""
+        self._walks: dict[tuple[Hop, ...], int] = defaultdict(int)
+        """Walks of two hops by the last one, of which items show one for each end: edges that it has there at most."""
         self._roles_of: dict[tuple[str, bool], str] = {}
         """Names of edges as seen from mediators, by relation and direction."""
         self._whole: dict[str, tuple[EntityId, tuple[Hop, ...]]] = {}
@@ -243,6 +245,8 @@ class _FactExtractor:
         """Take a metapath: walk by walk if all are known, else as a whole."""
         steps = tuple(Hop.all_of(item))
         self._whole[item.id] = (item.source, steps)
+        if len(steps) == 2:
+            self._walks[steps[1:]] = max(self._walks[steps[1:]], item.walks)
         known = {path.end for path in item.paths}
         ends = [end for end in item.ends if end in self._names]
         if item.truncated:
@@ -335,8 +339,8 @@ class _FactExtractor:
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
         """Yield lines of facts that share a node and the steps from it, or the steps alone."""
         groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
-        united = {steps: self._united(steps) for steps in {fact.steps for fact in told}}
-        back_of = {steps: self._united(_reverse_steps(steps)) for steps in united}
+        united = {steps: _united(steps, self._twins) for steps in {fact.steps for fact in told}}
+        back_of = {steps: _united(_reverse_steps(steps), self._twins) for steps in united}
         ways = [((fact.source, united[fact.steps]), (fact.end, back_of[fact.steps])) for fact in told]
         size = Counter(way for both in ways for way in both)
         for fact, (way, back) in zip(told, ways, strict=True):
@@ -355,10 +359,6 @@ class _FactExtractor:
                 yield self._line(source, steps, facts)
             elif facts[0] is table[0]:
                 yield self._table(_forward(steps), table)
-
-    def _united(self, steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
-        """Return one key for steps and those along twins."""
-        return tuple(Hop(twin) if step.inverse and (twin := self._twins.get(step.relation)) else step for step in steps)
 
     def _add(self, fact: _Fact, item: str) -> None:
         """Take a fact, unless it is known, or relates a node to itself."""
@@ -400,7 +400,7 @@ class _FactExtractor:
             if len(legs) < 2:
                 continue
             # A mediator's first leg is that of the walk; dates and numbers annotate a fact rather than being one.
-            source, *others = sorted(legs.values(), key=lambda leg: self._is_value(leg.node))
+            source, *others = sorted(legs.values(), key=lambda leg: (self._names[leg.node] or "")[:1].isdigit())
             end, *rest = others
             said = self._roles(rest) + [leg.hop.note for leg in (source, end) if leg.hop.note]
             fact = _Fact(source.node, (source.hop.turned, end.hop.turned.turned), end.node, tuple(said))
@@ -425,10 +425,6 @@ class _FactExtractor:
         ]
         left = sum(len(names) for _, names in roles[_ATTRIBUTES:])
         return [*([period] if start or end else []), *said, *([f"… (+{left:,} more)"] if left else [])]
-
-    def _is_value(self, node: EntityId) -> bool:
-        """True if a name is a value: a number or a date."""
-        return (self._names[node] or "")[:1].isdigit()
 
     def _drop_shortcuts(self) -> None:
         """Fold a shortcut `a..b` into the mediated fact between the same nodes that it stands for."""
@@ -481,16 +477,19 @@ class _FactExtractor:
         """Write facts that share their steps alone."""
         label = " / ".join(f"^{step.relation}" if step.inverse else step.relation for step in steps)
         line = "—" if all(step.undirected for step in steps) else "→"
+        shared, facts = _without_shared(facts)
+        noted = f" [{', '.join(shared)}]" if shared else ""
         turned = [fact if fact.steps == steps else fact.about_face() for fact in facts]
         entries = dict.fromkeys(f"{self._names[fact.source]} {line} {self._entry(fact)}" for fact in turned)
         ways = dict.fromkeys(
             way for fact in turned for way in ((fact.source, steps), (fact.end, _reverse_steps(steps)))
         )
         left_out = [self._left_out(*way) for way in ways]
-        more, cut_off = sum(count for count, _ in left_out), any(cut for _, cut in left_out)
-        return Line(
-            _items(facts), f"{clean(label)}: ", tuple(entries), more, False, cut_off, _nodes(facts), _words(steps)
-        )
+        walks = max(self._walks.get(way, 0) for way in (steps, _reverse_steps(steps)))
+        more = max(sum(count for count, _ in left_out), walks - len(entries))
+        cut_off = any(cut for _, cut in left_out)
+        head = f"{clean(label)}{noted}: "
+        return Line(_items(facts), head, tuple(entries), more, False, cut_off, _nodes(facts), _words(steps))
 
     def _entry(self, fact: _Fact, name: str = "") -> str:
         name = name or self._names[fact.end] or ""
@@ -504,6 +503,11 @@ class _FactExtractor:
                 more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
                 nodes = frozenset((source, *ends))
                 yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, steps, True)
+
+
+def _united(steps: tuple[Hop, ...], twins: Mapping[str, str]) -> tuple[Hop, ...]:
+    """Return one key for steps and those along twins."""
+    return tuple(Hop(twin) if step.inverse and (twin := twins.get(step.relation)) else step for step in steps)
 
 
 def _role(hop: Hop, turned: Mapping[str, frozenset[str]]) -> str:
@@ -520,9 +524,7 @@ def _role(hop: Hop, turned: Mapping[str, frozenset[str]]) -> str:
 
 def _without_shared(facts: Sequence[_Fact]) -> tuple[tuple[str, ...], Sequence[_Fact]]:
     """Return the notes that all of several facts have, and the facts without them."""
-    shared = (
-        [each for each in facts[0].said if all(each in fact.said for fact in facts)] if len(facts) >= _TABLE else []
-    )
+    shared = [each for each in facts[0].said if all(each in fact.said for fact in facts)] if len(facts) > 1 else []
     if not shared:
         return (), facts
     kept = [replace(fact, said=tuple(each for each in fact.said if each not in shared)) for fact in facts]

@@ -27,6 +27,7 @@ from byokg.pipelines.instrumentation import StageClock
 from byokg.pipelines.loop import ENDED, KGLinker, is_new, make_answer, propose_and_link, retrieve_all
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
+from byokg.text.names import normalize_label, normalize_name
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -52,12 +53,15 @@ RELATIONS = RelationLimits(close=14, others=3)
 DESCRIBED = 4
 """Linked entities whose properties precede the first call."""
 
+MET = 10
+"""Nodes at the end of the likeliest walk whose properties precede the first call, as far as the question names them."""
+
 _SCHEMA = "# Schema of the graph\n\n"
 
 _MORE = "If these facts do not hold the answer, ask for what is missing; you will see what was found."
 _LAST = (
-    "Nothing more can be retrieved: answer from these facts now. If no candidate fits the whole question, and exactly "
-    "one fits a part of it, write that one, with (partly) behind its citation; else leave the tags <answers> empty."
+    "Nothing more can be retrieved: answer from these facts now. If they confirm only a part of what is asked, and "
+    "only one candidate fits that part, write it, with (partly) behind its citation; else leave <answers> empty."
 )
 
 
@@ -125,7 +129,7 @@ class Lean:
         request = Request(question, artifacts, linked, context)
         found = retrieve_all(self.retrievers, request, clock)
         if not context.rounds:
-            found.append(self._described(linked))
+            found.append([*self._described(linked), *self._met(question, found)])
         return context.add(artifacts, linked, found, request.steps)
 
     def _described(self, linked: Linked) -> list[Evidence]:
@@ -133,6 +137,21 @@ class Lean:
         ids = dict.fromkeys(one.id for one in linked.entities if not is_value(one.id))
         nodes = self.parts.store.nodes(list(ids)[:DESCRIBED])
         return [NodeEvidence(STAGE, 0.0, node) for node in nodes if node.properties]
+
+    def _met(self, question: Question, found: Sequence[Sequence[Evidence]]) -> list[Evidence]:
+        """Return the nodes that the likeliest walk leads to, with the properties that the question names."""
+        walks = [item for batch in found for item in batch if isinstance(item, PathEvidence)]
+        if not walks:
+            return []
+        likeliest = max(walks, key=lambda item: item.score)
+        ends = [end for end in likeliest.ends[:MET] if not is_value(end)]
+        words = set(normalize_name(question.text).split())
+        met: list[Evidence] = []
+        for node in self.parts.store.nodes(ends):
+            named = {key: value for key, value in node.properties.items() if words & set(normalize_label(key).split())}
+            if named:
+                met.append(NodeEvidence(STAGE, 0.0, replace(node, properties=named)))
+        return met
 
     def _call_model(self, question: Question, context: Context, shown: ContextText, left: int) -> str:
         """Call the model, with `left` further calls allowed; return its reply. The last prompt needs no schema."""

@@ -219,6 +219,7 @@ class PathRetriever:
                 paths=tuple(paths),
                 truncated=each.truncated or len(ends) < len(each.ends),
                 asked=True,
+                walks=int(each.counts.sum()),
             )
             for each, ends, paths in zip(walks, kept, shown, strict=True)
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -57,6 +58,9 @@ _NO_ROWS = "it returned no rows"
 _NO_VALUES = "it returned rows without a single value; a property may be missing, or have another name"
 
 _EMPTY_COUNT = "it counted nothing, since it asks for what this graph does not have: that says nothing about the answer"
+
+_LIMIT = re.compile(r"\bLIMIT\s+\d+[\s;]*$", re.IGNORECASE)
+"""The last clause of a query."""
 
 _COUNTED = 10_000
 """Rows up to which those of a query are counted where more were cut than are kept."""
@@ -231,7 +235,7 @@ class QueryRetriever:
         return GroundedQuery(text, (), (*grounded.lines, *grounded.open))
 
     def _evidence(self, engine: QueryableGraph, text: str, checked: str, rows: Rows) -> RowsEvidence:
-        """Return the rows of a query; if a limit cut them, they are counted."""
+        """Return the rows of a query; if a limit, ours or its own, cut them, they are counted."""
         joined, total, exact = self._joined(rows), 0, True
         unseen: tuple[tuple[Cell, ...], ...] = ()
         if rows.truncated:
@@ -243,7 +247,22 @@ class QueryRetriever:
                     total, exact = max(total, len(counted)), not counted.truncated
                     unseen = counted.rows[len(rows) :] if counted.rows[: len(rows)] == rows.rows else ()
         shown = (engine.language, text, rows.columns, rows.rows, rows.truncated, joined)
-        return RowsEvidence(RETRIEVER, 1.0, *shown, total=total, exact=exact, unseen=unseen)
+        behind = () if rows.truncated else self._behind(engine, checked, rows)
+        following = behind[0] if behind else ()
+        return RowsEvidence(
+            RETRIEVER, 1.0, *shown, total=total, exact=exact, unseen=unseen, left_out=len(behind), following=following
+        )
+
+    def _behind(self, engine: QueryableGraph, checked: str, rows: Rows) -> tuple[tuple[Cell, ...], ...]:
+        """Return the rows behind a query's own LIMIT, which show ties; none if they are unknown."""
+        unlimited = _LIMIT.sub("", checked)
+        if unlimited == checked:
+            return ()
+        try:
+            every = engine.run(unlimited, limits=self._limits)
+        except QueryFailed:
+            return ()
+        return every.rows[len(rows) :] if every.rows[: len(rows)] == rows.rows else ()
 
     def _joined(self, rows: Rows) -> dict[EntityId, str]:
         """Describe the first nameless nodes in rows by their neighbours: a model often returns a mediator, and means

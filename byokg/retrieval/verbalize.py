@@ -225,6 +225,9 @@ def rows_head(item: RowsEvidence) -> str:
         page = "SKIP" if item.language == "cypher" else "OFFSET"
         count = f"{len(item.rows)} of {total} rows, the next with {page} {len(item.rows)}"
     read = f" ({'; '.join(map(on_one_line, item.readings))})" if item.readings else ""
+    if item.left_out:
+        following = row_text(item.following, NOTHING).strip()
+        read += f" ({len(item.rows) + item.left_out:,} without LIMIT, the next is {following})"
     columns = " | ".join(map(clean, item.columns))
     return f"Query {on_one_line(item.query, _QUERY)}\n  returned {count}{read}: {columns}"
 

@@ -37,6 +37,7 @@ Film (10)
   budget: float
 City (5)
   area
+(:A)-[:r]->(:B) 9, p: … has 9 edges; p is a property of the edge: it qualifies the fact, not A or B.
 Relations:
 (:Film)-[:starred]->(:Person) 30, role: string, e.g. "Ripley"
 (:Person)-[:born_in]->(:City) 20
@@ -195,7 +196,7 @@ def test_names_of_an_enemy_stay_lines_of_the_schema() -> None:
         {bad: 2}, (RelationSchema(bad, 3, (bad,), (bad,), (bad,), (detail,)),), {bad: (bad,)}, {bad: (detail,)}
     )
     text = SchemaRenderer(schema).render("Who was born?").text
-    assert len(text.splitlines()) == len(("Node types:", "type", "property", "Relations:", "relation"))
+    assert len(text.splitlines()) == len(("Node types:", "type", "property", "explanation", "Relations:", "relation"))
     assert "</" not in text and "<|" not in text and "[e1]" not in text
 
 

@@ -75,6 +75,23 @@ def written(store: ColumnarGraph, *rounds: Sequence[Evidence]) -> list[str]:
 
 
 class TestFacts:
+    def test_a_list_of_pairs_counts_those_that_share_an_end_with_others(self) -> None:
+        money = {"A": "Euro", "B": "Franc", "C": "Krone", "D": "Euro"}
+        graph = ColumnarGraph.from_triples(
+            [*(("Land", "borders", one) for one in money), *((one, "currency", coin) for one, coin in money.items())]
+        )
+        found = paths(graph, "Land", ("borders", "currency"))
+        [pairs] = (line for line in written(graph, found) if "currency: " in line)
+        assert pairs.count("→") == 3 and pairs.endswith("… (+1 more)")
+
+    def test_what_all_entries_say_stands_once(self) -> None:
+        found = [
+            TripleEvidence("text", 1.0, Triple(EntityId(one), "won", EntityId(prize), 0, {"source": "s", "start": 1}))
+            for one, prize in (("Ann", "Gold"), ("Bob", "Silver"), ("Cid", "Bronze"))
+        ]
+        graph = ColumnarGraph.from_triples([(one.triple.head, "won", one.triple.tail) for one in found])
+        assert written(graph, found) == ["[e1] won [1 –, source: s]: Ann → Gold | Bob → Silver | Cid → Bronze"]
+
     def test_walks_are_taken_apart_into_facts_that_fold(self) -> None:
         found = paths(films(), "Alien", ("directed_by",), ("directed_by", "^directed_by"))
         assert written(films(), found) == ["[e1] Ridley Scott ← directed_by ← Alien | Blade Runner"]

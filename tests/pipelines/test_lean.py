@@ -54,6 +54,21 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
     assert [(item.name, item.support) for item in answer.items] == [("117", "supported")]
 
 
+def test_properties_that_the_question_names_of_nodes_that_it_leads_to_precede_the_first_call() -> None:
+    graph = ColumnarGraph.from_records(
+        [
+            Node(EntityId("m1"), "Alien", "Film"),
+            Node(EntityId("p1"), "Ridley Scott", "Person", {"birth_year": 1937, "height": 174}),
+        ],
+        [Triple(EntityId("m1"), "directed_by", EntityId("p1"))],
+        name="births",
+    )
+    reply = Rule("<answers>1937 [e1]</answers>", contains=("[e1] Ridley Scott (Person) birth_year: 1937\n",))
+    model = LanguageModel(ScriptedChatModel(rules=(reply,)))
+    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "birth year of who directed alien"))
+    assert [(item.name, item.support) for item in answer.items] == [("1937", "supported")]
+
+
 def test_a_reply_without_answers_asks_for_another_round_and_the_last_one_must_answer() -> None:
     answer, meter = asked(WHO, Rule("<answers>James Cameron [e1-e99]</answers>", contains=(LAST,)), ASKS)
     assert [(item.name, item.id, item.support) for item in answer.items] == [

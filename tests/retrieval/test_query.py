@@ -113,6 +113,16 @@ class TestRows:
             isinstance(item, RowsEvidence) and item.joined == {} and row_text(item.rows[0], {}).endswith("[m.0nowhere]")
         )
 
+    def test_rows_that_a_query_s_own_limit_left_out_are_counted_and_the_first_is_shown(
+        self, arcade: ArcadeStore
+    ) -> None:
+        (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name AS name ORDER BY name LIMIT 1")
+        assert isinstance(item, RowsEvidence) and len(item.rows) == 1 and not item.truncated
+        every = retrieved(arcade, "MATCH (c:Country) RETURN c.name AS name ORDER BY name")[0]
+        assert isinstance(every, RowsEvidence)
+        assert (1 + item.left_out, item.following) == (len(every.rows), every.rows[1])
+        assert f"({len(every.rows)} without LIMIT, the next is {every.rows[1][0]})" in rows_head(item)
+
     def test_rows_beyond_the_limit_are_cut_and_told(self, arcade: ArcadeStore) -> None:
         (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)
         assert isinstance(item, RowsEvidence) and len(item.rows) == 2 and item.truncated
