@@ -96,14 +96,7 @@ def _scenario(name: str, text: str, folder: Path) -> Scenario:
     told = re.search(r"parameters are:\n((?:\s*\|.*\n?)+)", text)
     lines = [_cells(line) for line in told[1].splitlines() if line.strip()] if told else []
     parameters = [(cells[0], cells[1]) for cells in lines]
-    return Scenario(
-        name,
-        setup,
-        query,
-        parameters,
-        "the side effects should be" in text,
-        "should be raised" in text,
-    )
+    return Scenario(name, setup, query, parameters, "the side effects should be" in text, "should be raised" in text)
 
 
 class CypherPlace(Protocol):

@@ -55,15 +55,7 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker, Method
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
-from byokg.llm.decoding import (
-    PROMPT,
-    ROOT,
-    ConstrainedRanker,
-    NumberRanker,
-    TokenTrie,
-    encode,
-    guided_request,
-)
+from byokg.llm.decoding import PROMPT, ROOT, ConstrainedRanker, NumberRanker, TokenTrie, encode, guided_request
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.offline.candidate_ranker import meaning_ranker

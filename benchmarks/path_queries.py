@@ -121,10 +121,7 @@ def pairs(graph: ColumnarGraph, count: int) -> list[Pair]:
 
 
 def timed(
-    work: Callable[[Pair], object],
-    asked: Sequence[Pair],
-    repeats: int,
-    clock: Callable[[], float] = time.process_time,
+    work: Callable[[Pair], object], asked: Sequence[Pair], repeats: int, clock: Callable[[], float] = time.process_time
 ) -> Times:
     """Return the median and the 95th percentile of the pairs' median times."""
     figures = []

@@ -247,10 +247,7 @@ def evidence_rows(store: QueryableGraph, data: Path, run: str, turned: Mapping[s
     title = f"{run}{' as recorded' if recorded else ''}"
     total = ("gold answers shown", "facts said again", "self loops", "hub paths")
     return [
-        Row(
-            f"{title}: {figure}",
-            float(np.sum(each) if figure in total else np.mean(each)),
-        )
+        Row(f"{title}: {figure}", float(np.sum(each) if figure in total else np.mean(each)))
         for figure, each in figures.items()
     ]
 

@@ -128,10 +128,7 @@ class TestStreams:
         assert [event.text for event in events if event.kind == "token"][-1] == "<answers>Michael Mann [e1]</answers>"
         linked = next(event for event in events if (event.kind, event.name) == ("result", "link"))
         assert linked.results["nodes"] == ["Heat"]
-        assert [type(event) for event in collected(byokg.astream("Who directed Heat?"))] == [
-            *map(type, events),
-            Answer,
-        ]
+        assert [type(event) for event in collected(byokg.astream("Who directed Heat?"))] == [*map(type, events), Answer]
 
     def test_a_model_that_streams_is_read_word_by_word_and_the_answer_is_the_same(self) -> None:
         from byokg.linking.parts import Parts

@@ -76,13 +76,7 @@ HEAVY = {
 }
 """Packages of the extras: a core install must import every module without them."""
 
-OFFLINE_USERS = {
-    "api.py",
-    "cli/train_commands.py",
-    "pipelines/byokg.py",
-    "pipelines/graphraft.py",
-    "pipelines/lean.py",
-}
+OFFLINE_USERS = {"api.py", "cli/train_commands.py", "pipelines/byokg.py", "pipelines/graphraft.py", "pipelines/lean.py"}
 """Modules outside of `offline` that import it; the list only gets shorter."""
 
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from byokg.types import (
-    AnswerItem,
-    Artifacts,
-    Context,
-    EntityId,
-    Evidence,
-    Linked,
-    LinkedEntity,
-    Mention,
-    Path,
-    Triple,
-)
+from byokg.types import AnswerItem, Artifacts, Context, EntityId, Evidence, Linked, LinkedEntity, Mention, Path, Triple
 
 
 def entity(id: str) -> LinkedEntity:

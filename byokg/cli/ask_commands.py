@@ -18,13 +18,7 @@ from rich.tree import Tree
 from byokg.cli.config import read_settings
 from byokg.cli.evaluation import open_session
 from byokg.cli.options import ServerOptions, expand_records
-from byokg.cli.terminal import (
-    AsJson,
-    ConfigDir,
-    Words,
-    print_json,
-    stdout,
-)
+from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
 from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.paths import follow
@@ -34,16 +28,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.pipelines.loop import ENDED
 from byokg.retrieval.verbalize import Hop, names_of, verbalize, verbalize_path
 from byokg.text.names import on_one_line
-from byokg.types import (
-    Answer,
-    EntityId,
-    Evidence,
-    Feedback,
-    LinkedEntity,
-    Mention,
-    PathEvidence,
-    Question,
-)
+from byokg.types import Answer, EntityId, Evidence, Feedback, LinkedEntity, Mention, PathEvidence, Question
 from byokg.types import Path as GraphPath
 
 NO_ANSWER = 1

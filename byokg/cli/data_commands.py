@@ -422,8 +422,7 @@ cache_app = typer.Typer(
 )
 
 StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", help="File of recorded replies; the user's own unless given."),
+    Path | None, typer.Option("--store", metavar="FILE", help="File of recorded replies; the user's own unless given.")
 ]
 
 _AGE = re.compile(r"(\d+)([dhw])")
@@ -432,10 +431,7 @@ _CONFLICTS_SHOWN = 5
 
 
 @cache_app.command("stats")
-def stats(
-    store: StoreOption = None,
-    as_json: AsJson = False,
-) -> None:
+def stats(store: StoreOption = None, as_json: AsJson = False) -> None:
     """Count recorded replies and their tokens by provider, model and stage."""
     with _opened(store) as replies:
         counts, size, waiting = replies.counts(), replies.path.stat().st_size, len(replies.pending())

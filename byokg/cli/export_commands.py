@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byokg.cli.options import ServerOptions, expand_records
-from byokg.cli.terminal import (
-    AsJson,
-    Place,
-    Words,
-    folder_given,
-    note,
-    print_json,
-    stderr,
-    stdout,
-)
+from byokg.cli.terminal import AsJson, Place, Words, folder_given, note, print_json, stderr, stdout
 from byokg.errors import ConfigError
 from byokg.evaluation.tables import figures, labels, table
 

@@ -552,12 +552,7 @@ def _properties_of(properties: Sequence[IndexedProperty]) -> str:
 
 @graph_app.command("names")
 @expand_records
-def names(
-    *,
-    place: Place,
-    aliases: Aliases = None,
-    server: ServerOptions,
-) -> None:
+def names(*, place: Place, aliases: Aliases = None, server: ServerOptions) -> None:
     """Index names and property values of a graph anew, to find nodes by them.
 
     `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. Names and values of a

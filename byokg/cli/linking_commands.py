@@ -382,10 +382,7 @@ def distill_model(
 
 
 @embedder_app.command("info")
-def embedder_info(
-    words: Words = None,
-    config_dir: ConfigDir = None,
-) -> None:
+def embedder_info(words: Words = None, config_dir: ConfigDir = None) -> None:
     """Load an embedder, and show its name, its dimensions and how fast it is here."""
     from byokg.cli.config import read_settings
 

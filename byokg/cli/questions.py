@@ -86,10 +86,7 @@ def narrow(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Cal
 
 
 def keyed(
-    examples: Sequence[Example],
-    store: GraphStore,
-    names: Callable[[], NameIndex],
-    note: Callable[[str], None],
+    examples: Sequence[Example], store: GraphStore, names: Callable[[], NameIndex], note: Callable[[str], None]
 ) -> list[Example]:
     """Return the questions with the ids by which the graph holds their topics."""
     from byokg.evaluation.datasets.base import by_name

@@ -11,23 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from byokg.cli.options import ServerOptions, expand_records
-from byokg.cli.terminal import (
-    AsJson,
-    ConfigDir,
-    Words,
-    note,
-    part_words,
-    print_json,
-    stdout,
-)
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, stdout
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.comparability import PublishedResult, RunConditions, run_conditions, split_published
-from byokg.evaluation.report.comparison_tables import (
-    anchor_json,
-    anchor_tables,
-    comparison_json,
-    comparison_tables,
-)
+from byokg.evaluation.report.comparison_tables import anchor_json, anchor_tables, comparison_json, comparison_tables
 from byokg.evaluation.tables import score_json, score_tables
 from byokg.llm.reply_store import RecordedReplies
 

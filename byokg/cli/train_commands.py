@@ -67,12 +67,10 @@ class LearningOptions:
         float, typer.Option(metavar="SHARE", help="Share of the questions held out to measure the gain.")
     ] = 0.2
     chains: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JSON lines of further questions with their relation chains."),
+        Path | None, typer.Option(metavar="FILE", help="JSON lines of further questions with their relation chains.")
     ] = None
     inverses: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated."),
+        Path | None, typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated.")
     ] = None
 
 

@@ -388,11 +388,7 @@ def record_answer(
 
 
 def record_failure(
-    id: str,
-    error: Exception,
-    seconds: float,
-    usage: QuestionUsage | None = None,
-    topics: Sequence[EntityId] = (),
+    id: str, error: Exception, seconds: float, usage: QuestionUsage | None = None, topics: Sequence[EntityId] = ()
 ) -> RecordLines:
     """Write the lines of a question whose pipeline raised; memory addresses are cut from the message."""
     usage = usage or QuestionUsage()

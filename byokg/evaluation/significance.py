@@ -79,11 +79,7 @@ def intervals(
 
 
 def bootstrap(
-    table: Values,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    weights: Values | None = None,
-    codes: Codes | None = None,
+    table: Values, seed: int = 0, resamples: int = RESAMPLES, weights: Values | None = None, codes: Codes | None = None
 ) -> tuple[Values, Values]:
     """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
 
@@ -105,11 +101,7 @@ def bootstrap(
 
 
 def resample_means(
-    table: Values,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    weights: Values | None = None,
-    codes: Codes | None = None,
+    table: Values, seed: int = 0, resamples: int = RESAMPLES, weights: Values | None = None, codes: Codes | None = None
 ) -> Values:
     """Return each column's mean in every resample of the rows, or of the clusters that they form.
 

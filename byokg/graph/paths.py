@@ -23,12 +23,7 @@ from byokg.graph.pathql.expander import EdgeExpander, StepOptions, steps_along
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.pathql.result import NameResolver
 from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at, sort_distinct, spread
-from byokg.graph.store import (
-    Direction,
-    EdgeBatch,
-    GraphStore,
-    NodeArray,
-)
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
 from byokg.graph.traversal import Caps, expand
 from byokg.types import INVERSE, EntityId, Metapath, Path
 

@@ -127,13 +127,7 @@ def _size(edges: Int64) -> int:
 
 
 def around(
-    asked: Int64,
-    direction: Direction,
-    head: Int64,
-    relation: Int64,
-    tail: Int64,
-    edge: Int64,
-    space: NumberSpace,
+    asked: Int64, direction: Direction, head: Int64, relation: Int64, tail: Int64, edge: Int64, space: NumberSpace
 ) -> EdgeBatch:
     """Give each node the edges that touch it, in the order of `EdgeBatch`.
 

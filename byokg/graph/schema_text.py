@@ -323,9 +323,7 @@ class SchemaRenderer:
             for detail in _details(names, schema.node_property_details.get(type_, ()))
         ]
         self._relevance = _Relevance(
-            [_relation_words(relation) for relation in ordered],
-            embedder,
-            [relation.count for relation in ordered],
+            [_relation_words(relation) for relation in ordered], embedder, [relation.count for relation in ordered]
         )
         self._property_relevance = _Relevance(
             [f"{normalize_label(type_)} {normalize_label(detail.name)}" for type_, detail in self._properties], embedder

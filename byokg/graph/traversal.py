@@ -18,14 +18,7 @@ from byokg.arrays import Int64
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.cancellation import check
 from byokg.graph.sorted_ids import contains, distinct, group_of
-from byokg.graph.store import (
-    Direction,
-    EdgeBatch,
-    GraphStore,
-    NodeArray,
-    NumberSpace,
-    RelationArray,
-)
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, NumberSpace, RelationArray
 from byokg.types import EntityId, Triple
 
 # One hop

@@ -17,16 +17,7 @@ from byokg.llm.parsing import Listing, read_answers, read_list, read_object, rea
 from byokg.llm.reply_blocks import blocks, reply_schema
 from byokg.llm.shown_names import question_names
 from byokg.text.names import locate
-from byokg.types import (
-    Artifacts,
-    Context,
-    EntityId,
-    GraphQuery,
-    Language,
-    Mention,
-    ProposedPath,
-    Question,
-)
+from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Mention, ProposedPath, Question
 
 Task = Literal["entities", "paths", "pathql", "query", "answers", "bfsql"]
 """All tasks, in the order in which a prompt lists them. `paths` are relation paths such as `r1 -> r2`; `pathql` is one

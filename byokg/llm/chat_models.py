@@ -101,11 +101,7 @@ class ScriptedChatModel(BaseChatModel):
             rule.reply,
             tool_calls=calls,
             response_metadata={"finish_reason": "tool_use" if calls else rule.stop, "model_name": self.model},
-            usage_metadata={
-                "input_tokens": words_in,
-                "output_tokens": words_out,
-                "total_tokens": words_in + words_out,
-            },
+            usage_metadata={"input_tokens": words_in, "output_tokens": words_out, "total_tokens": words_in + words_out},
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
 

@@ -229,14 +229,7 @@ class TrieSearch:
 
 class _Search:
     def __init__(
-        self,
-        of: TrieSearch,
-        torch: Any,
-        prompt: list[int],
-        trie: TokenTrie,
-        width: int,
-        budget: int,
-        whole: bool,
+        self, of: TrieSearch, torch: Any, prompt: list[int], trie: TokenTrie, width: int, budget: int, whole: bool
     ) -> None:
         self._torch, self._trie, self._body, self._width, self._budget = torch, trie, of._body, width, budget
         used = np.unique(trie.tokens)

@@ -346,9 +346,7 @@ _REASONS: Mapping[Stop, str] = {
 STOPS: Mapping[str, Stop] = {reason: stop for stop, reasons in _REASONS.items() for reason in reasons.split()}
 """Reasons for the end of a reply, as services name them."""
 
-_SAY_WHY = frozenset(
-    {"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"},
-)
+_SAY_WHY = frozenset({"anthropic-chat", "amazon_bedrock_converse_chat", "openai-chat", "azure-openai-chat"})
 """Kinds of chat models (`_llm_type`) whose services always give the reason: a reply without one was cut off."""
 
 _MARKS: Mapping[str, CacheMarks] = {"anthropic-chat": "anthropic", "amazon_bedrock_converse_chat": "bedrock"}

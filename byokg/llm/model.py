@@ -376,8 +376,7 @@ class LanguageModel:
         can a reply that comes drop by drop be given up. Such a thread ends when its connection does.
         """
         limit_s = min(
-            math.inf if self.timeout_s is None else self.timeout_s,
-            math.inf if deadline is None else deadline.left_s,
+            math.inf if self.timeout_s is None else self.timeout_s, math.inf if deadline is None else deadline.left_s
         )
         if limit_s <= 0:
             raise LlmDeadline(self.name, "no time is left for the question")

@@ -66,12 +66,7 @@ class Listing:
 
 
 def read_list(
-    text: str,
-    tag: str,
-    bare: bool = False,
-    shown: str = "",
-    known: ShownNames | None = None,
-    aliases: bool = False,
+    text: str, tag: str, bare: bool = False, shown: str = "", known: ShownNames | None = None, aliases: bool = False
 ) -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 

@@ -493,10 +493,7 @@ class Deferred(Replay):
 
 
 def _parameters(
-    temperature: float | None,
-    max_tokens: int | None,
-    further: Mapping[str, JSON] | None,
-    logprobs: int | None = None,
+    temperature: float | None, max_tokens: int | None, further: Mapping[str, JSON] | None, logprobs: int | None = None
 ) -> dict[str, JSON]:
     """Return the settings that decide a reply, checked; those left to the service are left out."""
     if max_tokens is not None and max_tokens < 1:

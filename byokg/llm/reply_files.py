@@ -33,16 +33,7 @@ from typing import Any, cast
 
 from byokg.errors import ReplyStoreError
 from byokg.files import json_line, new_file, open_decompressed
-from byokg.llm.messages import (
-    STOPS,
-    Reply,
-    ToolCall,
-    Usage,
-    call_record,
-    read_call,
-    read_reply,
-    reply_record,
-)
+from byokg.llm.messages import STOPS, Reply, ToolCall, Usage, call_record, read_call, read_reply, reply_record
 from byokg.llm.reply_store import Import, RecordedReplies, RecordedReply
 
 SCHEMA = 1

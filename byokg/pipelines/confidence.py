@@ -42,11 +42,7 @@ class ConfidenceEstimator(Protocol):
 
 
 def rate(
-    estimator: ConfidenceEstimator,
-    abstain: float,
-    question: Question,
-    context: Context,
-    items: tuple[AnswerItem, ...],
+    estimator: ConfidenceEstimator, abstain: float, question: Question, context: Context, items: tuple[AnswerItem, ...]
 ) -> tuple[tuple[AnswerItem, ...], str, tuple[Step, ...]]:
     """Return answers scored by their confidence, with runners-up; a note on them; and steps.
 

@@ -166,11 +166,7 @@ class SubgraphReasoner:
     """
 
     def __init__(
-        self,
-        parts: Parts,
-        nodes: int = 20,
-        budget_tokens: int = 6000,
-        answers: ReturnedAnswers = "top",
+        self, parts: Parts, nodes: int = 20, budget_tokens: int = 6000, answers: ReturnedAnswers = "top"
     ) -> None:
         at_least(1, "shows nothing", nodes=nodes, budget_tokens=budget_tokens)
         self._model = parts.model

@@ -494,9 +494,7 @@ class _Writer:
         if one.tail:
             self.target = "x4"
             edge = self._edge(one.tail[0])
-            parts.append(
-                (f"({middle}){edge}(x4{target})", [*_apart(["x4"], ends), *self._taken()]),
-            )
+            parts.append((f"({middle}){edge}(x4{target})", [*_apart(["x4"], ends), *self._taken()]))
             self._nodes = 4
         return parts
 

@@ -173,11 +173,7 @@ _TOOLS: Mapping[str, tuple[str, type[BaseModel], Json]] = MappingProxyType(
             IntersectRequest,
             _PAGE,
         ),
-        "shortest_paths": (
-            "Find the shortest paths from each source to each target.",
-            PathArguments,
-            {"paths": _LIST},
-        ),
+        "shortest_paths": ("Find the shortest paths from each source to each target.", PathArguments, {"paths": _LIST}),
     }
 )
 """Description, arguments and result of each tool that any graph has; methods of `GraphTools` have their names."""
@@ -582,10 +578,7 @@ def _schema_page(schema: Schema, relations: Sequence[str], room: int) -> Json:
     types_shown = within(types, room // 3)
     predicates = within([_predicate(named[name]) for name in relations], room // 3 * 2)
     result: Json = {"entity_types": types_shown, "predicates": predicates}
-    left_out = {
-        "entity_types": len(types) - len(types_shown),
-        "predicates": len(schema.relations) - len(predicates),
-    }
+    left_out = {"entity_types": len(types) - len(types_shown), "predicates": len(schema.relations) - len(predicates)}
     if any(left_out.values()):
         result["left_out"] = left_out
     if schema.sampled:

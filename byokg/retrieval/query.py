@@ -31,18 +31,7 @@ from byokg.retrieval.query_feedback import (
 )
 from byokg.retrieval.verbalize import clean
 from byokg.text.names import is_identifier
-from byokg.types import (
-    Cell,
-    Context,
-    EntityId,
-    Evidence,
-    Feedback,
-    Language,
-    Mention,
-    NodeCell,
-    Request,
-    RowsEvidence,
-)
+from byokg.types import Cell, Context, EntityId, Evidence, Feedback, Language, Mention, NodeCell, Request, RowsEvidence
 
 if TYPE_CHECKING:
     from byokg.linking.grounding import LiteralGrounder

@@ -102,7 +102,7 @@ _IDENTIFIER = re.compile(
     r"|/[mg]/[0-9a-z_]{2,}"
     r"|[QP][1-9][0-9]{2,}"  # Wikidata
     r"|_:.+"  # RDF blank node
-    r"|(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",  # UUID
+    r"|(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"  # UUID
 )
 
 

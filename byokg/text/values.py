@@ -50,9 +50,7 @@ _YEAR_ALONE = re.compile(rf"(?:the )?(?:year )?{_YEAR}(?: (?:ad|ce))?|(?:ad ){_Y
 _YEAR_BEFORE = re.compile(r"(?:the )?(?:year )?(?P<year>[1-9]\d{0,3}) ?(?:bce?|b\.c\.(?:e\.)?)", re.IGNORECASE)
 _DECADE = re.compile(r"(?:the )?(?P<year>[12]\d\d0)['\u2019]?s", re.IGNORECASE)
 _ENGLISH = re.compile(r"[+-]?(?:\d+|\d{1,3}(?P<mark>[, '\u2019])\d{3}(?:(?P=mark)\d{3})*)(?:\.\d+)?")
-_CONTINENTAL = re.compile(
-    r"[+-]?(?:\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[. ]\d{3})+,\d+|\d+,(?:\d{1,2}|\d{4,}))",
-)
+_CONTINENTAL = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:[. ]\d{3})+,\d+|\d+,(?:\d{1,2}|\d{4,}))")
 _IRI = re.compile(r"<?(?:https?://|urn:[a-z0-9][a-z0-9-]*:)[^\s<>\"]+>?", re.IGNORECASE)
 _FREEBASE = re.compile(
     r"(?:ns:|fb:|https?://(?:rdf|www)\.freebase\.com/(?:ns/)?)?/?(?P<space>[mg])[./](?P<key>[0-9a-z_]{2,})"

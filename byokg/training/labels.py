@@ -84,11 +84,7 @@ class WeakLabel:
 
 
 def labels(
-    store: GraphStore,
-    examples: Iterable[Example],
-    anchors: Anchors,
-    gold: Gold,
-    settings: LabelSettings | None = None,
+    store: GraphStore, examples: Iterable[Example], anchors: Anchors, gold: Gold, settings: LabelSettings | None = None
 ) -> Iterator[WeakLabel]:
     """Yield a label for each question, in order.
 

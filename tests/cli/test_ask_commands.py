@@ -122,9 +122,7 @@ def test_evidence_that_no_answer_cites_is_counted_with_the_best_of_it(graph: Col
 def test_of_many_answers_the_first_are_listed(graph: ColumnarGraph) -> None:
     found = [evidence(graph, "spain", 1, 2.0)]
     many = Answer(
-        "ask",
-        tuple(AnswerItem(f"answer {number}", None, 1.0) for number in range(25)),
-        answer(found, [], ()).rounds,
+        "ask", tuple(AnswerItem(f"answer {number}", None, 1.0) for number in range(25)), answer(found, [], ()).rounds
     )
     lines = printed(many, graph)
     assert lines[19:21] == ["answer 19  (not supported by the graph)", "(+5 more answers; all of them: --json)"]

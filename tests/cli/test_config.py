@@ -14,13 +14,7 @@ import pytest
 import yaml
 
 from byokg.cli.components import RETRIEVERS, TARGET, config_dirs, groups, import_target, options, settings_of
-from byokg.cli.config import (
-    COMPONENTS,
-    RunOptions,
-    Settings,
-    read_settings,
-    show_settings,
-)
+from byokg.cli.config import COMPONENTS, RunOptions, Settings, read_settings, show_settings
 from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.datasets.layouts import layouts
@@ -148,9 +142,7 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
             settings.build("pipeline", Parts(store, LanguageModel(ScriptedChatModel(replies=("yes indeed",)))))
         store = queried()
     Path("rules.yaml").write_text("- reply: yes indeed\n", "utf-8")
-    given: dict[str, dict[str, Any]] = {
-        "linking": {"store": store, "embedder": StaticEmbedder()},
-    }
+    given: dict[str, dict[str, Any]] = {"linking": {"store": store, "embedder": StaticEmbedder()}}
     parts = Parts(store, LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
     for each in settings.components:
         if each != "graph":
@@ -434,15 +426,7 @@ def test_an_experiment_changes_what_it_lists_and_the_command_line_has_the_last_w
     assert read_settings(["experiment=metaqa_hops_given", "linking.hops=predicted"]).run.linking.hops == "predicted"
 
 
-GRIDS = {
-    "table1": 6,
-    "table2": 4,
-    "table3": 5,
-    "table4": 2,
-    "table7": 6,
-    "table8": 3,
-    "rounds3": 2,
-}
+GRIDS = {"table1": 6, "table2": 4, "table3": 5, "table4": 2, "table7": 6, "table8": 3, "rounds3": 2}
 """Experiments that list a grid, and how many runs it has."""
 
 

@@ -106,11 +106,7 @@ def test_an_extra_that_is_too_old_is_a_warning() -> None:
 
 
 def test_an_extra_made_of_other_extras_counts_their_packages() -> None:
-    lines = [
-        'no-such-package; extra == "inner"',
-        'byokg[inner]; extra == "outer"',
-        'rich; extra == "outer"',
-    ]
+    lines = ['no-such-package; extra == "inner"', 'byokg[inner]; extra == "outer"', 'rich; extra == "outer"']
     _, inner, outer = check_packages(lines, ["inner", "outer"])
     assert inner.found == outer.found == "no-such-package not installed"
 

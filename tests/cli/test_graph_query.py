@@ -38,11 +38,7 @@ def test_cypher_rows_are_printed_as_a_table(graph: Path, capsys: pytest.CaptureF
 
 def test_rows_come_as_json(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("graph", "query", str(graph), FILMS, "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "columns": ["film"],
-        "rows": [["Ali"], ["Heat"]],
-        "truncated": False,
-    }
+    assert json.loads(capsys.readouterr().out) == {"columns": ["film"], "rows": [["Ali"], ["Heat"]], "truncated": False}
 
 
 def test_a_row_limit_says_that_there_are_more(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,11 +68,7 @@ def test_a_query_that_cannot_run_names_its_error(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--language", "gql"], "use cypher or sparql"),
-        (["--format", "xml"], "use table or json"),
-    ],
+    ("words", "told"), [(["--language", "gql"], "use cypher or sparql"), (["--format", "xml"], "use table or json")]
 )
 def test_an_unknown_choice_names_the_known_ones(
     graph: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]

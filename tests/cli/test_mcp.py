@@ -146,9 +146,7 @@ def test_a_folder_with_an_engine_answers_queries(tmp_path: Path) -> None:
 
     async def talk() -> None:
         parameters = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "byokg", "mcp", "serve", str(tmp_path / "graph")],
-            env=dict(os.environ),
+            command=sys.executable, args=["-m", "byokg", "mcp", "serve", str(tmp_path / "graph")], env=dict(os.environ)
         )
         async with Client(stdio_client(parameters)) as client:
             rows = await asked(client, "run_query", {"query": "MATCH (:Entity)-[r]->() RETURN count(r) AS n"})

@@ -25,8 +25,7 @@ from tests.llm.servers.model_server import SECRET, serving
 from tests.llm.servers.protocols import Answered, Asked
 
 needs_engine = pytest.mark.skipif(
-    importlib.util.find_spec("arcadedb_embedded") is None,
-    reason="needs arcadedb-embedded: pip install 'byokg[cypher]'",
+    importlib.util.find_spec("arcadedb_embedded") is None, reason="needs arcadedb-embedded: pip install 'byokg[cypher]'"
 )
 needs_recording = pytest.mark.skipif(
     not commands.RECORDING.is_file(), reason="no replies are recorded yet: make record"

@@ -60,14 +60,7 @@ MEASURES = {
 }
 """For each column: the only types that may fill it."""
 
-MEMBERS_BY_CONTINENT = {
-    "Africa": 54,
-    "Asia": 47,
-    "Europe": 43,
-    "North America": 23,
-    "Oceania": 14,
-    "South America": 12,
-}
+MEMBERS_BY_CONTINENT = {"Africa": 54, "Asia": 47, "Europe": 43, "North America": 23, "Oceania": 14, "South America": 12}
 """Members of the United Nations by UN M49; the Americas divided at the border of Panama and Colombia."""
 
 MEMBERS_BY_REGION = {

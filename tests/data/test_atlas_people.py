@@ -62,11 +62,7 @@ def of(edges: list[Row], relation: str) -> list[Row]:
 def terms_of(edges: list[Row], country: str) -> list[tuple[int, int | None, str]]:
     """Return (start, end or None while in office, holder) of each term in a country, in order of time."""
     terms = [
-        (
-            int(edge["start:int"]),
-            int(edge["end:int"]) if edge["end:int"] else None,
-            edge["head"],
-        )
+        (int(edge["start:int"]), int(edge["end:int"]) if edge["end:int"] else None, edge["head"])
         for edge in of(edges, "head_of_government_of")
         if edge["tail"] == f"country/{country}"
     ]
@@ -145,10 +141,7 @@ def test_nobody_was_born_in_two_countries(edges: list[Row]) -> None:
 
 
 def test_birthplaces_whose_country_is_disputed_are_left_out(people: dict[str, Row], edges: list[Row]) -> None:
-    assert set(people) - {edge["head"] for edge in of(edges, "born_in")} == {
-        "person/ada-yonath",
-        "person/yuan-t-lee",
-    }
+    assert set(people) - {edge["head"] for edge in of(edges, "born_in")} == {"person/ada-yonath", "person/yuan-t-lee"}
 
 
 def test_laureates_and_office_holders_were_grown_up(people: dict[str, Row], edges: list[Row]) -> None:
@@ -227,10 +220,7 @@ def test_a_known_laureate_has_the_known_years(
     assert sorted(won) == [(f"award/nobel-prize-in-{field}", year) for year in years]
 
 
-@each_of(
-    "absent",
-    ["Marie Curie", "Albert Einstein", "Niels Bohr", "William Faulkner", "T. S. Eliot"],
-)
+@each_of("absent", ["Marie Curie", "Albert Einstein", "Niels Bohr", "William Faulkner", "T. S. Eliot"])
 def test_laureates_before_1950_are_not_in(people: dict[str, Row], absent: str) -> None:
     # Faulkner's prize is that of 1949, though he received it in 1950.
     assert absent not in {row["name"] for row in people.values()}
@@ -278,11 +268,7 @@ def test_a_known_birth_is_given_in_the_country_of_today(
         ("spain", 2000, {"jose-maria-aznar"}),
         ("japan", 1994, {"morihiro-hosokawa", "tsutomu-hata", "tomiichi-murayama"}),
         ("japan", 2019, {"shinzo-abe"}),
-        (
-            "india",
-            1996,
-            {"p-v-narasimha-rao", "atal-bihari-vajpayee", "h-d-deve-gowda"},
-        ),
+        ("india", 1996, {"p-v-narasimha-rao", "atal-bihari-vajpayee", "h-d-deve-gowda"}),
         ("india", 2020, {"narendra-modi"}),
         ("canada", 1993, {"brian-mulroney", "kim-campbell", "jean-chretien"}),
         ("australia", 2013, {"julia-gillard", "kevin-rudd", "tony-abbott"}),

@@ -227,8 +227,7 @@ def case(answers: list[str], gold: list[str]) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("text", "normal"),
-    [("The U.S.A.!", "usa"), ("a  cat  and an   axe", "cat and axe"), ("Éire", "éire"), ("!!!", "")],
+    ("text", "normal"), [("The U.S.A.!", "usa"), ("a  cat  and an   axe", "cat and axe"), ("Éire", "éire"), ("!!!", "")]
 )
 def test_letters_are_normalised_as_published(text: str, normal: str) -> None:
     assert normalise_letters(text) == normal

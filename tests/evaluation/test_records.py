@@ -190,11 +190,7 @@ def test_the_trace_shows_what_retrievers_noted_and_the_answers() -> None:
     step = Step("agentic", {"frontier": ["m"], "scores": [1 / 3]}, {"selected": {"bore": np.float32(0.5)}})
     trace = json.loads(record_answer(replace(told, rounds=(replace(told.rounds[0], steps=(step,)),)), 1.5).trace)
     assert trace["rounds"][0]["steps"] == [
-        {
-            "stage": "agentic",
-            "given": {"frontier": ["m"], "scores": [0.333333]},
-            "got": {"selected": {"bore": 0.5}},
-        }
+        {"stage": "agentic", "given": {"frontier": ["m"], "scores": [0.333333]}, "got": {"selected": {"bore": 0.5}}}
     ]
     assert trace["answers"] == [
         {"name": "Ann “A” Abt", "id": "e1", "score": 0.9, "citations": ["e1"], "cited": 0, "miscited": []},

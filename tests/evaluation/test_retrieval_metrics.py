@@ -169,11 +169,7 @@ def test_what_stood_in_the_prompt_is_shown_and_what_answers_rest_on_is_cited() -
     asked = example(("Michael Mann", "Ali", "Thief"), "mann", "ali", "thief")
     prompt = "[e1] Heat → directed_by → Michael Mann\n[e2] Al, Ali! | Alien"
     found = retrieved(asked, evidence, None, (), prompt, [AnswerItem("Ali", ALI, 1.0, ("e2",))])
-    assert (found.ranks, found.shown, found.cited) == (
-        (1, 2, None),
-        (True, True, False),
-        (False, True, False),
-    )
+    assert (found.ranks, found.shown, found.cited) == ((1, 2, None), (True, True, False), (False, True, False))
     assert retrieved(asked, evidence).shown is None
     assert retrieved(example(("Alien",)), evidence, None, (), prompt).shown == (False,)  # there, but not retrieved
 

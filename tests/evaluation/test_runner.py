@@ -201,10 +201,7 @@ def test_a_failed_question_is_recorded_with_the_error_and_the_run_goes_on(tmp_pa
     assert Counter(prediction.status for prediction in predictions) == {"ok": 7, "abstained": 1, "failed": 2}
     known, unexpected = predictions[7].error, predictions[8].error
     assert known is not None and known.type == "EntityNotFound" and "'node 7'" in known.message
-    assert unexpected is not None and (unexpected.type, unexpected.message) == (
-        "ZeroDivisionError",
-        "division by zero",
-    )
+    assert unexpected is not None and (unexpected.type, unexpected.message) == ("ZeroDivisionError", "division by zero")
     assert predictions[9].error is None and predictions[9].answers == ()
 
 

@@ -39,10 +39,7 @@ def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
     assert 180 <= covered <= 199
 
 
-@given(
-    st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=20),
-    st.integers(0, 2**32),
-)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=20), st.integers(0, 2**32))
 def test_the_interval_lies_within_the_scores(rows: list[list[float]], seed: int) -> None:
     table = np.array(rows)
     low, high = bootstrap(table, seed, resamples=50)

@@ -64,11 +64,7 @@ class TestEntries:
         ]
 
     def test_lists_of_rdf_literals_are_read(self, memory: ColumnarGraph) -> None:
-        assert list(name_entries(memory, ["label"])) == [
-            (0, "New York City"),
-            (1, "Boston"),
-            (1, 'Bost"on'),
-        ]
+        assert list(name_entries(memory, ["label"])) == [(0, "New York City"), (1, "Boston"), (1, 'Bost"on')]
 
     @pytest.mark.parametrize(
         ("id", "name", "further"),

@@ -208,9 +208,7 @@ def columns(batch: EdgeBatch) -> list[list[int]]:
 
 @given(edges, requests, st.sampled_from([0, 20, 1000]))
 def test_every_answer_is_the_one_the_store_gives(
-    triples: list[tuple[str, str, str]],
-    asked: list[tuple[list[int], Direction, list[int] | None]],
-    max_edges: int,
+    triples: list[tuple[str, str, str]], asked: list[tuple[list[int], Direction, list[int] | None]], max_edges: int
 ) -> None:
     store = graph(triples)
     memory = EdgeCache(NumberSpace("test"), max_edges)

@@ -18,17 +18,7 @@ from byokg.index.names import META, NameMatch, NameSearch
 
 STATIC = StaticEmbedder()
 
-NASTY = [
-    "",
-    "   ",
-    "?!…",
-    "\x00\x01\x1f",
-    "\u200f\u202e",
-    "🙂🚀",
-    "x" * 10_000,
-    "- -",
-    "\ud800",
-]
+NASTY = ["", "   ", "?!…", "\x00\x01\x1f", "\u200f\u202e", "🙂🚀", "x" * 10_000, "- -", "\ud800"]
 """Nothing that can be compared: blank, punctuation, control and direction characters, emoji, far too long, broken."""
 
 

@@ -64,11 +64,7 @@ class TestParts:
 class TestAlike:
     def test_words_come_by_the_letters_they_share(self, english: Vocabulary) -> None:
         # "rivr": 4 of 4 + 5 letters with "river", 4 of 4 + 6 with "rivers", 3 of 4 + 5 with "rover".
-        assert alike(english, "rivr") == [
-            ("river", 4, 0.889),
-            ("rivers", 4, 0.8),
-            ("rover", 3, 0.667),
-        ]
+        assert alike(english, "rivr") == [("river", 4, 0.889), ("rivers", 4, 0.8), ("rover", 3, 0.667)]
 
     def test_a_known_word_is_most_like_itself(self, english: Vocabulary) -> None:
         assert alike(english, "stone")[0] == ("stone", 5, 1.0)

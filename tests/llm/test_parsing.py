@@ -9,15 +9,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.llm.parsing import (
-    Listing,
-    read_answers,
-    read_list,
-    read_object,
-    read_paths,
-    read_query,
-    read_score,
-)
+from byokg.llm.parsing import Listing, read_answers, read_list, read_object, read_paths, read_query, read_score
 from byokg.llm.reply_blocks import TAGS, blocks
 from byokg.llm.reply_lines import WrittenAnswer
 from byokg.llm.shown_names import ShownNames

@@ -6,14 +6,7 @@ revisions, thoughts, tables, JSON, headings, fences, entities in paths, any arro
 
 from __future__ import annotations
 
-from byokg.llm.parsing import (
-    read_answers,
-    read_list,
-    read_object,
-    read_paths,
-    read_queries,
-    read_query,
-)
+from byokg.llm.parsing import read_answers, read_list, read_object, read_paths, read_queries, read_query
 from tests.corpora import each_of
 
 Said = dict[str, tuple[str, ...]]

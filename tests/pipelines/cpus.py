@@ -39,12 +39,7 @@ def answered(store: ColumnarGraph, embedder: StaticEmbedder, out: Path) -> None:
             embedder=embedder,
             entities=EntityLinker(store, method="both", embedder=embedder, extend=True, disambiguate=True),
         ),
-        retrievers={
-            "path": PathRetriever,
-            "text": TextRetriever,
-            "bfsql": BfsqlRetriever,
-            "rerank": RerankRetriever,
-        },
+        retrievers={"path": PathRetriever, "text": TextRetriever, "bfsql": BfsqlRetriever, "rerank": RerankRetriever},
     )
     run_evaluation(pipeline, asked, out, RunSettings("cpus", "", ""), workers=1)
 

@@ -118,10 +118,7 @@ def test_it_looks_around_until_it_answers_and_cites_what_it_found(explorer: Call
 
 
 def test_a_wrong_call_is_explained_to_the_model_and_not_the_end(explorer: Callable[..., Explorer]) -> None:
-    model = explorer(
-        [("bfs_query", {"seedz": ["Heat"]}), ("no_such_tool", {})],
-        "<answers>\nMichael Mann\n</answers>",
-    )
+    model = explorer([("bfs_query", {"seedz": ["Heat"]}), ("no_such_tool", {})], "<answers>\nMichael Mann\n</answers>")
     answer = agent(model).run(QUESTION)
     told = [str(message.content) for message in model.seen[1][-2:]]
     assert "did you mean 'seeds'" in told[0] and "no tool 'no_such_tool'" in told[1]

@@ -8,10 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]
-    __cpu_dispatch__,
-    __cpu_features__,
-)
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -156,16 +156,11 @@ class TestTheQuery:
         text = "MATCH (c:Country) RETURN count(c) AS n"
         assert names(
             pipeline(arcade, query=text, entities="").run(Question("ask", "How many countries are there?"))
-        ) == [
-            "Spanish",
-            "Aymara",
-            "5",
-        ]
+        ) == ["Spanish", "Aymara", "5"]
         assert any("(none was found)" in seen for seen in SEEN)
 
     @pytest.mark.parametrize(
-        "query",
-        ["", "MATCH (c:Contry) RETURN c", "MATCH (c) DETACH DELETE c", "I am sorry, but I know no Cypher."],
+        "query", ["", "MATCH (c:Contry) RETURN c", "MATCH (c) DETACH DELETE c", "I am sorry, but I know no Cypher."]
     )
     def test_a_bad_one_leaves_what_the_model_knows(self, arcade: ArcadeStore, query: str) -> None:
         answer = pipeline(arcade, query=query).run(Question("ask", QUESTION))

@@ -220,11 +220,7 @@ class TestBfsQuery:
 
     def test_another_name_is_answered_with_the_nearest_nodes(self, tools: GraphTools) -> None:
         (error,) = tools.call("bfs_query", {"seeds": ["Cushings disease"], "max_hops": 1})["errors"]
-        assert error["nearest"][0] == {
-            "id": "DIS:cushing-disease",
-            "entity_type": "Disease",
-            "name": "Cushing disease",
-        }
+        assert error["nearest"][0] == {"id": "DIS:cushing-disease", "entity_type": "Disease", "name": "Cushing disease"}
 
 
 class TestDescribe:

@@ -17,14 +17,7 @@ from byokg.linking.llm_linker import LlmLinker
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.retrieval.langchain import (
-    GraphRetriever,
-    documents,
-    entity_linker,
-    kg_linker,
-    linking,
-    retrieving,
-)
+from byokg.retrieval.langchain import GraphRetriever, documents, entity_linker, kg_linker, linking, retrieving
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.text import RerankRetriever, TextRetriever
 from byokg.types import (

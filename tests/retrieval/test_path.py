@@ -55,10 +55,7 @@ class TestWhereWalksStart:
     def test_at_the_source_proposed(self) -> None:
         paths = [proposed("directed_by", source="Alien"), proposed("has_genre", source="Titanic")]
         found = walked(PathRetriever(Parts(films())), request(paths, linked("Alien", "a"), linked("Titanic", "t")))
-        assert summary(found) == [
-            ("Alien", ("directed_by",), ["Ridley Scott"]),
-            ("Titanic", ("has_genre",), ["Drama"]),
-        ]
+        assert summary(found) == [("Alien", ("directed_by",), ["Ridley Scott"]), ("Titanic", ("has_genre",), ["Drama"])]
 
     def test_else_at_every_linked_entity_once(self) -> None:
         entities = [linked("Alien", "a"), linked("Titanic", "t"), linked("Alien", "b")]
@@ -205,10 +202,7 @@ class TestPathsWhoseDirectionsAreAGuess:
         paths = [self.guessed("has_genre", "wrote"), self.guessed(*["directed_by"] * 5)]
         found = PathRetriever(Parts(films())).retrieve(request(paths, linked("Alien", "a")))
         assert [(item.subject, item.problem) for item in found if isinstance(item, Feedback)] == [
-            (
-                "has_genre -> wrote",
-                "the graph has no relation 'wrote', nearest: directed_by, has_genre, release_year",
-            ),
+            ("has_genre -> wrote", "the graph has no relation 'wrote', nearest: directed_by, has_genre, release_year"),
             ("directed_by -> directed_by -> directed_by -> directed_by -> directed_by", "it has more than 4 relations"),
         ]
 

@@ -11,13 +11,7 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.prompts import VARIABLES, PromptLibrary
-from byokg.text.languages import (
-    LANGUAGES,
-    QuestionTranslator,
-    detect_language,
-    foreign_names,
-    language_words,
-)
+from byokg.text.languages import LANGUAGES, QuestionTranslator, detect_language, foreign_names, language_words
 from byokg.text.names import normalize_name
 
 FOREIGN = [code for code in LANGUAGES if code != "en"]

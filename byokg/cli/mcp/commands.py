@@ -187,11 +187,7 @@ def _starting(place: str, stack: ExitStack) -> list[QueryStore]:
 
 
 def _opened(
-    place: str,
-    settings: dict[str, Any],
-    queries: list[QueryStore],
-    stack: ExitStack,
-    tools: Callable[..., Any],
+    place: str, settings: dict[str, Any], queries: list[QueryStore], stack: ExitStack, tools: Callable[..., Any]
 ) -> Served:
     """Open a graph that has some engines; at an address, one is there."""
     from byokg.cli.mcp.server import Served

@@ -305,11 +305,7 @@ def _cron_example(record: Record, split: str, names: Mapping[str, str]) -> Examp
 
 
 def medqa(
-    root: str | Path,
-    split: str = "test",
-    graph: str | Path | None = None,
-    options: bool = False,
-    questions: str = "",
+    root: str | Path, split: str = "test", graph: str | Path | None = None, options: bool = False, questions: str = ""
 ) -> QuestionSet:
     """Return the questions of one split; the text of the right option is the gold answer.
 

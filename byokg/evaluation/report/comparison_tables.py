@@ -97,13 +97,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "loss": [dict(counts) for counts in comparison.losses],
         "metric": comparison.metric,
         "by_type": {
-            group: {
-                "n": one.n,
-                "first": one.first,
-                "second": one.second,
-                **asdict(one.difference),
-                "p_holm": one.holm,
-            }
+            group: {"n": one.n, "first": one.first, "second": one.second, **asdict(one.difference), "p_holm": one.holm}
             for group, one in comparison.by_type.items()
         },
         "won": list(comparison.won),
@@ -350,7 +344,7 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0, columns: S
         f"Percentages under the metric profile {profile.name} ({profile.source}) with half the width of their 95 % "
         f"intervals; {contracts[0].dataset}, {told}, topic entities "
         f"{contracts[0].entities}, hop counts {contracts[0].hops}, graph {contracts[0].graph[:12] or 'unknown'}, "
-        f"byokg {contracts[0].code}.",
+        f"byokg {contracts[0].code}."
     ]
     if tested:
         tests = ", ".join(dict.fromkeys(each.test for pair in tested for each in pair.differences.values()))

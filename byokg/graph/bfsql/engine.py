@@ -114,10 +114,7 @@ def bfs_query(
 
 
 def intersect_subgraphs(
-    store: GraphStore,
-    request: IntersectRequest,
-    nearest: Nearest | None = None,
-    relevance: Relevance | None = None,
+    store: GraphStore, request: IntersectRequest, nearest: Nearest | None = None, relevance: Relevance | None = None
 ) -> Json:
     """Return the nodes within `k` edges of every seed, and the edges among them.
 

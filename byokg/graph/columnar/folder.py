@@ -23,15 +23,7 @@ from byokg.graph.cancellation import check
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns
 from byokg.graph.sorted_ids import changes, distinct, finder, portions, sample_positions, spread
-from byokg.graph.store import (
-    Direction,
-    EdgeBatch,
-    InducedEdges,
-    NumberSpace,
-    RelationArray,
-    RelationCounts,
-    Schema,
-)
+from byokg.graph.store import Direction, EdgeBatch, InducedEdges, NumberSpace, RelationArray, RelationCounts, Schema
 from byokg.types import Language
 
 META = "meta.json"

@@ -56,11 +56,7 @@ KINDS: dict[str, tuple[pa.DataType, str | None, str]] = {
     "int": (pa.int64(), r"^-?[0-9]+$", "a whole number such as 42, within 64 bits"),
     "float": (pa.float64(), r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "a finite number such as 4.2"),
     "bool": (pa.bool_(), r"^(?i:true|false)$", "true or false"),
-    "date": (
-        pa.date32(),
-        r"^-?[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-        "a date such as 2001-09-30, years -9999 to 9999",
-    ),
+    "date": (pa.date32(), r"^-?[0-9]{4}-[0-9]{2}-[0-9]{2}$", "a date such as 2001-09-30, years -9999 to 9999"),
     "flag": (pa.bool_(), r"^[01]$", "1 for true or 0 for false"),
 }
 """Kind of a column: storage, pattern of a cell, and a description of that for messages."""

@@ -13,12 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from byokg.errors import (
-    GraphCorrupt,
-    GraphExists,
-    GraphNotFound,
-    QueryInvalid,
-)
+from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound, QueryInvalid
 from byokg.files import TextFile, new_folder, sha256, write_json
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph

@@ -102,9 +102,4 @@ def _term(pyoxigraph: Any, term: Any, labels: dict[str, str]) -> dict[str, Any]:
             "type": "triple",
             "value": {name: _term(pyoxigraph, part, labels) for name, part in zip(names, term, strict=True)},
         }
-    return {
-        "type": "literal",
-        "value": term.value,
-        "datatype": term.datatype.value,
-        "xml:lang": term.language or "",
-    }
+    return {"type": "literal", "value": term.value, "datatype": term.datatype.value, "xml:lang": term.language or ""}

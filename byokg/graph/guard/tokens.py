@@ -388,11 +388,7 @@ class Cursor(ABC):
 _DASHES = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _LEFT_HEADS = "\u27e8\u2329\u3008\ufe64\uff1c"
 _RIGHT_HEADS = "\u27e9\u232a\u3009\ufe65\uff1e"
-_SIGN = {
-    **dict.fromkeys(_DASHES, "-"),
-    **dict.fromkeys(_LEFT_HEADS, "<"),
-    **dict.fromkeys(_RIGHT_HEADS, ">"),
-}
+_SIGN = {**dict.fromkeys(_DASHES, "-"), **dict.fromkeys(_LEFT_HEADS, "<"), **dict.fromkeys(_RIGHT_HEADS, ">")}
 
 
 @cache

@@ -178,10 +178,7 @@ _EDGES = (
 )
 """Names of tables, those that Gephi gives (`Lesmis [Nodes].csv`) among them; each counts if no table has an earlier."""
 
-_PARQUETS = (
-    ("nodes", "edges"),
-    ("(?:create_final_)?entities", "(?:create_final_)?relationships"),
-)
+_PARQUETS = (("nodes", "edges"), ("(?:create_final_)?entities", "(?:create_final_)?relationships"))
 """How the names of Parquet files of nodes and of edges begin; Microsoft's GraphRAG writes the others."""
 _HEADER = re.compile(r"(.+)[-_]header\.\w+")
 

@@ -22,15 +22,7 @@ from typing import Any, TypeAlias
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.guard.guard import unquoted
-from byokg.graph.guard.tokens import (
-    Cursor,
-    Token,
-    Unreadable,
-    cypher_name,
-    cypher_pattern,
-    place,
-    tokenise,
-)
+from byokg.graph.guard.tokens import Cursor, Token, Unreadable, cypher_name, cypher_pattern, place, tokenise
 from byokg.graph.importers.table_stream import Records, spelled
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 

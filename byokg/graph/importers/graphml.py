@@ -26,14 +26,7 @@ import pyarrow.compute as pc
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.node_types import SEPARATOR, cells_of_texts
-from byokg.graph.columnar.schema import (
-    KINDS,
-    TEXT,
-    Clash,
-    NodeColumns,
-    property_batch,
-    typed,
-)
+from byokg.graph.columnar.schema import KINDS, TEXT, Clash, NodeColumns, property_batch, typed
 from byokg.graph.columnar.writer import EdgeBlock
 from byokg.graph.export_formats import DATE_MARK
 from byokg.graph.importers.documents import reading_xml

@@ -27,12 +27,7 @@ from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.node_types import cells_of_lists, cells_of_texts, join_cells
-from byokg.graph.columnar.schema import (
-    TEXT,
-    Clash,
-    blank,
-    property_batch,
-)
+from byokg.graph.columnar.schema import TEXT, Clash, blank, property_batch
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.importers.columns import Column, edge_header, node_header, read_directions
 from byokg.graph.importers.table_stream import DEFAULT_RELATION, NAME, TYPE, TableStream, common_types, same_label

@@ -77,16 +77,7 @@ from byokg.arrays import Integers
 from byokg.errors import ConfigError, ImportFailed
 from byokg.files import COMPRESSIONS, TextFile
 from byokg.graph.columnar.node_types import SEPARATOR, cells_of_texts, write_types
-from byokg.graph.columnar.schema import (
-    KINDS,
-    TEXT,
-    Clash,
-    Problem,
-    blank,
-    property_batch,
-    typed,
-    whole,
-)
+from byokg.graph.columnar.schema import KINDS, TEXT, Clash, Problem, blank, property_batch, typed, whole
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.display_names import placeholders
 from byokg.graph.importers.columns import (

@@ -18,16 +18,7 @@ import pyarrow.compute as pc
 from byokg.arrays import Integers, UInt64
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.ids import Interner, row_by_row
-from byokg.graph.columnar.schema import (
-    KINDS,
-    TEXT,
-    NodeColumns,
-    Problem,
-    blank,
-    property_batch,
-    typed,
-    whole,
-)
+from byokg.graph.columnar.schema import KINDS, TEXT, NodeColumns, Problem, blank, property_batch, typed, whole
 from byokg.graph.columnar.writer import EdgeBlock, Triples, ahead
 from byokg.graph.importers.columns import InferredKinds
 from byokg.graph.importers.delimited import raise_first

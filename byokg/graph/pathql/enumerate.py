@@ -347,12 +347,7 @@ def _through(
 
 
 def outward(
-    moves: Expander,
-    starts: Int64,
-    backward: bool,
-    ends: Int64 | None,
-    query: PathQuery,
-    budget: SearchBudget,
+    moves: Expander, starts: Int64, backward: bool, ends: Int64 | None, query: PathQuery, budget: SearchBudget
 ) -> Search[list[PathRows]]:
     """Find the paths out of nodes to others, or from others to them, by start and then by length.
 

@@ -80,12 +80,7 @@ class Via:
     """The steps of one query, and the solver of its patterns."""
 
     def __init__(
-        self,
-        store: GraphStore,
-        query: PathQuery,
-        names: NameResolver,
-        budget: SearchBudget,
-        types: Mapping[str, Int64],
+        self, store: GraphStore, query: PathQuery, names: NameResolver, budget: SearchBudget, types: Mapping[str, Int64]
     ) -> None:
         """Compile VIA or MATCHING; `types` are nodes with inferred types."""
         self._store, self._query, self._names, self._budget, self._types = store, query, names, budget, types

@@ -375,11 +375,7 @@ class StoreExpander(EdgeExpander):
 
     def _walked(self, nodes: Int64, before: int, after: int, backward: bool) -> tuple[Int64, Int64, Int64]:
         table = self._automaton.arcs[before] == after
-        way = {
-            (True, False): Direction.OUT,
-            (False, True): Direction.IN,
-            (True, True): Direction.BOTH,
-        }
+        way = {(True, False): Direction.OUT, (False, True): Direction.IN, (True, True): Direction.BOTH}
         forward = bool(table[:, FORWARD].any())
         # An arc that loops alone allow is walked backward, as in `ColumnarExpander`.
         inverse = bool(table[:, BACKWARD].any()) or (not forward and bool(table[:, LOOP].any()))

@@ -531,11 +531,7 @@ class PathResult(Tabular, Sequence[FoundPath]):
 
     def as_json(self) -> dict[str, Any]:
         """Return what JSON can hold: every path with its edges, and which edge of the graph each is."""
-        return {
-            "columns": self.columns,
-            "paths": [self._path_json(path) for path in self],
-            "truncated": self.truncated,
-        }
+        return {"columns": self.columns, "paths": [self._path_json(path) for path in self], "truncated": self.truncated}
 
     def json(self) -> str:
         """Return `as_json` as text."""

@@ -26,16 +26,7 @@ from byokg.graph.columnar.external_sort import RowsFile, TextsFile
 from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, PropertyColumn, is_date, typed
-from byokg.graph.rdf.terms import (
-    FREEBASE,
-    NAME_PREDICATES,
-    RDF,
-    RDFS_LABEL,
-    XSD,
-    Prefixes,
-    fallback_name,
-    node_iri,
-)
+from byokg.graph.rdf.terms import FREEBASE, NAME_PREDICATES, RDF, RDFS_LABEL, XSD, Prefixes, fallback_name, node_iri
 from byokg.graph.sorted_ids import distinct, distinct_rows
 from byokg.graph.store import ALL_VALUES
 from byokg.index.vocabulary import positions, string_buffers

@@ -59,11 +59,7 @@ ALIAS_PREDICATES = (
 
 TYPE_OBJECT_TYPE = FREEBASE + "type.object.type"
 INSTANCE_OF = _WIKIDATA + "P31"
-TYPE_PREDICATES = (
-    (FREEBASE + "common.topic.notable_types", TYPE_OBJECT_TYPE),
-    (INSTANCE_OF,),
-    (RDF_TYPE,),
-)
+TYPE_PREDICATES = ((FREEBASE + "common.topic.notable_types", TYPE_OBJECT_TYPE), (INSTANCE_OF,), (RDF_TYPE,))
 """Predicates of classes, by vocabulary: a graph with one of a vocabulary is of that vocabulary."""
 
 GENERIC_TYPES = frozenset({OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource", FREEBASE + "common.topic"})

@@ -33,11 +33,7 @@ from byokg.errors import (
     import_extra,
 )
 from byokg.graph.servers.bolt_values import BoltValues, translate
-from byokg.graph.servers.cypher_schema import (
-    CypherServer,
-    PropertyNames,
-    Records,
-)
+from byokg.graph.servers.cypher_schema import CypherServer, PropertyNames, Records
 from byokg.graph.servers.cypher_store import CypherStore
 
 if TYPE_CHECKING:

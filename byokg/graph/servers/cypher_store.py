@@ -16,12 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.errors import (
-    EntityNotFound,
-    GraphError,
-    QueryTimeout,
-    QueryTooLarge,
-)
+from byokg.errors import EntityNotFound, GraphError, QueryTimeout, QueryTooLarge
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import CachedSchema, around, digest
@@ -49,15 +44,7 @@ from byokg.graph.servers.cypher_schema import (
     union_all,
     writable,
 )
-from byokg.graph.store import (
-    Direction,
-    EdgeBatch,
-    NodeArray,
-    QueryLimits,
-    RelationArray,
-    Rows,
-    Schema,
-)
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, QueryLimits, RelationArray, Rows, Schema
 from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 

@@ -41,15 +41,7 @@ from byokg.graph.servers.sparql_reads import (
 )
 from byokg.graph.servers.sparql_schema import SAMPLE, Question, look_at
 from byokg.graph.servers.sparql_text import Binding, read_literal, values_of
-from byokg.graph.store import (
-    Direction,
-    EdgeBatch,
-    NodeArray,
-    QueryLimits,
-    RelationArray,
-    Rows,
-    Schema,
-)
+from byokg.graph.store import Direction, EdgeBatch, NodeArray, QueryLimits, RelationArray, Rows, Schema
 from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 

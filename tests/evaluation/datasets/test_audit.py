@@ -27,12 +27,7 @@ def example(id: str, *answers: str, topic: str = "a", question: str = "") -> Exa
     """Return a question whose names are ids."""
     topics = (topic,) if topic else ()
     return Example(
-        id,
-        question or f"question {id}?",
-        answers,
-        tuple(map(EntityId, answers)),
-        topics,
-        tuple(map(EntityId, topics)),
+        id, question or f"question {id}?", answers, tuple(map(EntityId, answers)), topics, tuple(map(EntityId, topics))
     )
 
 
@@ -49,11 +44,7 @@ def test_a_sound_set_has_no_findings() -> None:
 
 def test_answers_that_are_missing_or_too_far_are_found() -> None:
     found = looked(example("1", "nobody"), example("2", "b", "nobody"), example("3", "y"), example("4", "a", topic="d"))
-    assert found == {
-        "answer not in graph": ("1",),
-        "some answers not in graph": ("2",),
-        "answer out of reach": ("3",),
-    }
+    assert found == {"answer not in graph": ("1",), "some answers not in graph": ("2",), "answer out of reach": ("3",)}
     assert looked(example("5", "d"), max_hops=2) == {"answer out of reach": ("5",)}
 
 

@@ -170,14 +170,8 @@ def test_only_existing_parts_can_be_asked_for(tmp_path: Path) -> None:
             "dev",
             14274,
             "c638b99f97db93112f7a9ceec47675066cc9efc93b7ecd43e22c54ab531741d9",
-            (
-                "the films that share directors with the film Black Snake Moan were in which genres",
-                ("Drama", "Music"),
-            ),
-            (
-                "what genres do the movies that share screenwriters with The Designated Mourner fall under",
-                ("Drama",),
-            ),
+            ("the films that share directors with the film Black Snake Moan were in which genres", ("Drama", "Music")),
+            ("what genres do the movies that share screenwriters with The Designated Mourner fall under", ("Drama",)),
         ),
         (
             3,

@@ -141,8 +141,7 @@ def test_a_graph_that_gives_no_question_is_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reduce", "found"),
-    [("greatest", ["c"]), ("least", ["a"]), ("after 1990", ["c"]), ("before 1990", ["a"])],
+    ("reduce", "found"), [("greatest", ["c"]), ("least", ["a"]), ("after 1990", ["c"]), ("before 1990", ["a"])]
 )
 def test_values_are_chosen_by_extreme_or_year(reduce: str, found: list[str]) -> None:
     assert select_keys({"a": 1980.5, "b": 1990.4, "c": 2001.0}, reduce) == found

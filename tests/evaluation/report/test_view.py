@@ -96,10 +96,7 @@ def test_scores_that_differ_are_told_with_what_they_are_worth(runs: list[Run]) -
     base, other = (run["by_score"] for run in summary(*runs)["runs"])
     # Scores 1, 1, 1 are right and 0.5 is wrong; the fifth question failed.
     assert base == {
-        "points": [
-            {"least": 1.0, "coverage": 0.6, "accuracy": 1.0},
-            {"least": 0.5, "coverage": 0.8, "accuracy": 0.75},
-        ],
+        "points": [{"least": 1.0, "coverage": 0.6, "accuracy": 1.0}, {"least": 0.5, "coverage": 0.8, "accuracy": 0.75}],
         "auroc": 1.0,
         "calibration_error": 0.125,
     }

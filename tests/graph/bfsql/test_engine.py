@@ -86,11 +86,7 @@ class TestWorkedExamples:
         ]
 
     def test_a_diseases_neighbourhood_with_its_drugs_in_full(self) -> None:
-        request: Json = {
-            "seeds": ["DIS:cushing-syndrome"],
-            "max_hops": 2,
-            "node_filter": {"entity_types": ["Drug"]},
-        }
+        request: Json = {"seeds": ["DIS:cushing-syndrome"], "max_hops": 2, "node_filter": {"entity_types": ["Drug"]}}
         response = query(biomedical(), **request)
         # Four treat it, pasireotide treats its subtype, and hydrocortisone activates a gene associated with it.
         assert sum(node["entity_type"] == "Drug" for node in response["nodes"]) == 6
@@ -204,12 +200,7 @@ class TestTheResponse:
     def test_properties_called_like_a_field_are_prefixed(self) -> None:
         response = query(small(), seeds=["c"], max_hops=0)
         assert response["nodes"] == [
-            {
-                "id": "c",
-                "entity_type": "Y",
-                "property_id": "own id",
-                "property_name": "own name",
-            }
+            {"id": "c", "entity_type": "Y", "property_id": "own id", "property_name": "own name"}
         ]
         response = query(small(), seeds=["e"], max_hops=1)
         assert response["edges"][0] == {

@@ -161,8 +161,7 @@ class TestFromRecords:
 class TestDegree:
     # a -r-> b, a -r-> c, b -s-> b
     @pytest.mark.parametrize(
-        ("direction", "expected"),
-        [(Direction.OUT, [2, 1, 0]), (Direction.IN, [0, 2, 1]), (Direction.BOTH, [2, 3, 1])],
+        ("direction", "expected"), [(Direction.OUT, [2, 1, 0]), (Direction.IN, [0, 2, 1]), (Direction.BOTH, [2, 3, 1])]
     )
     def test_a_self_loop_counts_in_each_direction(self, direction: Direction, expected: list[int]) -> None:
         graph = ColumnarGraph.from_triples([("a", "r", "b"), ("a", "r", "c"), ("b", "s", "b")])

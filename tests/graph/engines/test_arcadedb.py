@@ -328,10 +328,7 @@ class TestFolder:
 
 class TestSeveralProcesses:
     def test_two_processes_read_the_same_folder_at_once(self, films: Path, tmp_path: Path) -> None:
-        with (
-            ArcadeStore.open(films, heap_mb=HEAP_MB) as one,
-            ArcadeStore.open(films, heap_mb=HEAP_MB) as two,
-        ):
+        with ArcadeStore.open(films, heap_mb=HEAP_MB) as one, ArcadeStore.open(films, heap_mb=HEAP_MB) as two:
             query = "MATCH (n {name: 'Alien'})-[:directed_by]->(m) RETURN m.name"
             assert one.run(query).rows == two.run(query).rows == one.run(query).rows == (("Scott",),)
             assert one.worker.pid != two.worker.pid

@@ -94,10 +94,7 @@ QUERIES = {
     "cypher": [*corpus_cypher.READS, *corpus_cypher.WRITES, *corpus_cypher.UNREADABLE, *corpus_tck.READS],
     "sparql": [*corpus_sparql.READS, *corpus_sparql.WRITES, *corpus_sparql.UNREADABLE],
 }
-PARTS = {
-    "cypher": (CYPHER_HEADS, CYPHER_FRAGMENTS),
-    "sparql": (SPARQL_HEADS, SPARQL_FRAGMENTS),
-}
+PARTS = {"cypher": (CYPHER_HEADS, CYPHER_FRAGMENTS), "sparql": (SPARQL_HEADS, SPARQL_FRAGMENTS)}
 
 
 def texts(seed: int, heads: int, queries: int) -> Iterator[Text]:

@@ -102,12 +102,7 @@ def test_what_it_lacks_is_reported_in_the_order_of_the_text(text: str, expected:
 def test_a_finding_names_the_place_and_the_nearest_names() -> None:
     assert lint_cypher("MATCH (p:Person)\n  -[:ACTS_IN]->(m) RETURN m.titel", FILMS) == [
         Finding(
-            "relation",
-            "ACTS_IN",
-            2,
-            6,
-            "this graph has no relation type 'ACTS_IN'; nearest: ACTED_IN",
-            ("ACTED_IN",),
+            "relation", "ACTS_IN", 2, 6, "this graph has no relation type 'ACTS_IN'; nearest: ACTED_IN", ("ACTED_IN",)
         ),
         Finding("property", "titel", 2, 29, "no node has a property 'titel'; nearest: title", ("title",)),
     ]
@@ -173,10 +168,7 @@ def test_text_that_cannot_be_read_is_refused() -> None:
 
 
 # (alien:Film {released}) -directed_by {since}-> (scott:Person)
-NODES = [
-    Node(EntityId("alien"), "Alien", "Film", {"released": 1979}),
-    Node(EntityId("scott"), "Scott", "Person"),
-]
+NODES = [Node(EntityId("alien"), "Alien", "Film", {"released": 1979}), Node(EntityId("scott"), "Scott", "Person")]
 EDGES: list[Triple] = [edge("alien", "directed_by", "scott", since=1979)]
 
 
@@ -209,10 +201,7 @@ def test_what_an_embedded_graph_has_is_not_reported(arcade: ArcadeStore, text: s
 def test_unknown_names_come_with_the_nearest_and_their_place(arcade: ArcadeStore) -> None:
     text = "MATCH (f:Flim)-[:directd_by]->(p:Person)\nWHERE p.nam = 'Scott' RETURN f"
     found = [(one.kind, one.name, one.line, one.column, one.nearest) for one in lint_query(arcade, text)]
-    assert found == [
-        ("label", "Flim", 1, 10, ("Film",)),
-        ("relation", "directd_by", 1, 18, ("directed_by",)),
-    ]
+    assert found == [("label", "Flim", 1, 10, ("Film",)), ("relation", "directd_by", 1, 18, ("directed_by",))]
     (turned,) = lint_query(arcade, "MATCH (p:Person)-[:directed_by]->(f:Film) RETURN f")
     assert turned.kind == "direction" and "points the other way" in turned.message
     (unknown,) = lint_query(arcade, "MATCH (f:Film) RETURN f.relased")

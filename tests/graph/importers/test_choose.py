@@ -16,12 +16,7 @@ import pytest
 from byokg.errors import GraphError, GraphExists, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers import delimited
-from byokg.graph.importers.choose import (
-    build_graph,
-    import_graph,
-    import_into,
-    source_files,
-)
+from byokg.graph.importers.choose import build_graph, import_graph, import_into, source_files
 from byokg.graph.importers.python_graphs import from_networkx, from_pandas, from_record
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Node
@@ -282,13 +277,7 @@ class TestNodesAndEdges:
                 EntityId("Q90"),
                 "Paris",
                 "City",
-                {
-                    "people": 2100000,
-                    "area": 105.4,
-                    "capital": True,
-                    "founded": "1800-02-17",
-                    "motto": "Fluctuat,\nnec",
-                },
+                {"people": 2100000, "area": 105.4, "capital": True, "founded": "1800-02-17", "motto": "Fluctuat,\nnec"},
             ),
             Node(
                 EntityId("Q142"),
@@ -311,10 +300,7 @@ class TestNodesAndEdges:
 
     def test_only_the_id_column_is_needed_and_columns_may_come_in_any_order(self, tmp_path: Path) -> None:
         graph = import_graph(records(tmp_path, b"type,pop:int,id:string\nT,5,a\n,,b\n", b"tail,head,relation\nb,a,r\n"))
-        assert graph.nodes(ids("a", "b")) == [
-            Node(EntityId("a"), "a", "T", {"pop": 5}),
-            Node(EntityId("b"), "b"),
-        ]
+        assert graph.nodes(ids("a", "b")) == [Node(EntityId("a"), "a", "T", {"pop": 5}), Node(EntityId("b"), "b")]
         assert triples_of(graph) == [("a", "r", "b")]
 
     def test_nodes_without_edges_and_in_file_order_are_kept(self, tmp_path: Path) -> None:
@@ -543,10 +529,7 @@ class TestPandas:
         nodes = pandas.DataFrame({"id": ["a", "b"], "label": ["Ann", None], "age": pandas.array([5, None], "Int64")})
         columns = {"head": "subject", "relation": "predicate", "tail": "object", "name": "label"}
         graph = from_pandas(edges, nodes, columns)
-        assert graph.nodes(ids("a", "b")) == [
-            Node(EntityId("a"), "Ann", "", {"age": 5}),
-            Node(EntityId("b"), "b"),
-        ]
+        assert graph.nodes(ids("a", "b")) == [Node(EntityId("a"), "Ann", "", {"age": 5}), Node(EntityId("b"), "b")]
         assert facts(graph) == [
             ("a", "r", "b", {"since": 1990.0, "seen": True, "at": "2001-09-30"}),
             ("b", "s", "a", {}),

@@ -247,12 +247,7 @@ def test_labels_use_the_files_prefixes_and_make_others(read: Read) -> None:
     nt = "<x:a> <http://a.org/ontology/likes> <x:b> .\n<x:a> <http://b.org/ontology/likes> <x:b> .\n"
     nt += "<x:a> <http://dbpedia.org/ontology/likes> <x:b> .\n<x:a> <http://a.org/ontology/with/()> <x:b> .\n"
     graph = read(nt, "graph.nt")
-    assert list(graph.relations) == [
-        "ontology:likes",
-        "ontology2:likes",
-        "dbo:likes",
-        "http://a.org/ontology/with/()",
-    ]
+    assert list(graph.relations) == ["ontology:likes", "ontology2:likes", "dbo:likes", "http://a.org/ontology/with/()"]
     assert graph.source["prefixes"]["ontology2"] == "http://b.org/ontology/"
 
 

@@ -326,12 +326,7 @@ def test_what_passes_is_tried_again_and_what_stays_is_unavailable(
     ],
 )
 def test_what_neptune_answers_becomes_one_of_our_errors(
-    neptunes: Neptunes,
-    people: NeptuneServer,
-    quick: None,
-    service: str,
-    fault: Fault,
-    kind: type[Exception],
+    neptunes: Neptunes, people: NeptuneServer, quick: None, service: str, fault: Fault, kind: type[Exception]
 ) -> None:
     store = neptunes.analytics(people) if service == "analytics" else neptunes.database(people)
     store.schema()

@@ -170,11 +170,7 @@ class Anthropic:
                 for half in _halves(answered.text)
             ),
             {"type": "content_block_stop", "index": 0},
-            {
-                "type": "message_delta",
-                "delta": {"stop_reason": stop, "stop_sequence": None},
-                "usage": usage,
-            },
+            {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage},
             {"type": "message_stop"},
         ]
         pieces = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
@@ -358,8 +354,7 @@ class Bedrock:
         ]
         pieces = [_event(kind, record) for kind, record in events]
         return Response(
-            body=[*pieces[:-2], b"".join(pieces[-2:])],
-            headers={"Content-Type": "application/vnd.amazon.eventstream"},
+            body=[*pieces[:-2], b"".join(pieces[-2:])], headers={"Content-Type": "application/vnd.amazon.eventstream"}
         )
 
     def error(self, error: ServiceError) -> Response:
