@@ -28,7 +28,7 @@ from byokg.offline.lexicon import rule
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, singular, split_label, split_words
-from byokg.types import ComputedEvidence, Context, EntityId, LinkedEntity, Mention, Node, PathEvidence
+from byokg.types import INVERSE, ComputedEvidence, Context, EntityId, LinkedEntity, Mention, Node, PathEvidence
 
 FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 """The weights that ship with the package."""
@@ -38,6 +38,8 @@ FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 class RankingSettings:
     """Limits of candidates and their features; odds are natural logarithms."""
 
+    compared: int = 10
+    """Best candidates whose meanings are compared."""
     close: float = 7.5
     """Log-odds below the best path at which a path makes no candidate."""
     voters: int = 1000
@@ -201,6 +203,7 @@ class AnswerRanker:
             features = CandidateFeatures(score=scores[at], **compared[at], **types[at], **words[at])
             ranked.append(replace(one, features=features, odds=self.weights.odds(features)))
         ranked.sort(key=lambda one: -one.odds)
+        ranked[0] = self._completed(ranked[: _SETTINGS.compared])
         if not any(map(is_value, ranked[0].nodes)):
             ranked[0] = replace(ranked[0], nodes=self._order(ranked[0].nodes, votes, self._words(context)))
         return ranked
@@ -324,6 +327,31 @@ class AnswerRanker:
         cosines = exact(self._embedder.encode([node.name for node in nodes])) @ said.T
         best: list[float] = cosines.max(axis=1).tolist()
         return best
+
+    # Inverse edges of the same fact
+
+    @rule("inverse edges", "who are the children of {Tom}", lambda self, compared: compared[0])
+    def _completed(self, compared: Sequence[Candidate]) -> Candidate:
+        """Return the first candidate with the ends of those whose paths have the same meaning by inverse relations.
+
+        If a graph stores a fact both ways (`parents`, `children`), either may lack some edges of the other. Inverse
+        relations are unknown on a server.
+        """
+        best = compared[0]
+        for one in compared[1:] if len(best.paths) == 1 else ():
+            same = len(one.paths) == 1 and self._meaning(one.paths[0]) == self._meaning(best.paths[0])
+            if same and not set(one.nodes) <= set(best.nodes) and not any(map(is_value, one.nodes)):
+                nodes = tuple(dict.fromkeys((*best.nodes, *one.nodes)))
+                best = replace(best, nodes=nodes, paths=(*best.paths, *one.paths))
+        return best
+
+    def _meaning(self, path: PathEvidence) -> tuple[object, ...]:
+        """Return one key for all paths of equal meaning: the start, and for each step a label and its direction."""
+        meant, inverses = [], self._steps.statistics.inverses()
+        for step in path.relations:
+            label, turned = step.removeprefix(INVERSE), step.startswith(INVERSE)
+            meant.append(min([(label, turned), *((twin, not turned) for twin in inverses.get(label, ()))]))
+        return path.source, *meant
 
 
 def _compare(

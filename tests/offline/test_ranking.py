@@ -19,6 +19,7 @@ from tests.linking.graphs import EMBEDDER
 #   Texas -officials-> m.03 -holder-> Ann Richards, -from-> 1991-01-15, -to-> 1995-01-17
 #         -officials-> m.04 -holder-> Rick Perry, -from-> 2000-12-21, -to-> 2015-01-20
 # and what a person studied at: Ada -school-> Highgate School, Oxford University
+# and a family told both ways, but for one edge: Ada, Cyd -parents-> Bob -children-> Ada, Cyd; Eve -children-> Ada
 FACTS = [
     ("The Office", "cast", "m.01"),
     ("m.01", "actor", "Rainn Wilson"),
@@ -37,6 +38,11 @@ FACTS = [
     ("The Office", "creator", "Ricky Gervais"),
     ("Ada", "school", "Highgate School"),
     ("Ada", "school", "Oxford University"),
+    ("Ada", "parents", "Bob"),
+    ("Bob", "children", "Ada"),
+    ("Cyd", "parents", "Bob"),
+    ("Bob", "children", "Cyd"),
+    ("Eve", "children", "Ada"),
 ]
 
 
@@ -85,6 +91,13 @@ def test_paths_far_below_the_best_have_no_say() -> None:
 def test_of_nodes_as_good_the_one_with_the_nearest_name_comes_first() -> None:
     schools = (10.0, ["school"], ["Highgate School", "Oxford University"])
     assert preferred("which university did Ada visit", "Ada", schools)[0][1][0] == "Oxford University"
+
+
+def test_a_fact_that_is_told_the_other_way_round_completes_the_answer() -> None:
+    found = preferred("parents of Ada", "Ada", (10.0, ["parents"], ["Bob"]), (1.0, ["^children"], ["Bob", "Eve"]))
+    assert found[0] == (10.0, ("Bob", "Eve"), ("e1", "e2"))
+    found = preferred("parents of Ada", "Ada", (10.0, ["parents"], ["Bob"]), (1.0, ["children"], ["Bob", "Eve"]))
+    assert found[0] == (10.0, ("Bob",), ("e1",))
 
 
 def test_values_keep_their_order() -> None:
