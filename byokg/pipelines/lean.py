@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from byokg.errors import at_least
+from byokg.graph.pathql.query import connecting
 from byokg.graph.property_view import is_value
 from byokg.graph.schema_text import RelationLimits
 from byokg.linking.demonstrations import Examples
@@ -41,6 +42,8 @@ from byokg.types import (
     Request,
     Retriever,
     Step,
+    TripleEvidence,
+    best_first,
 )
 
 STAGE = "lean"
@@ -52,6 +55,9 @@ RELATIONS = RelationLimits(close=14, others=3)
 
 DESCRIBED = 4
 """Linked entities whose properties precede the first call."""
+
+JOINED = 4
+"""Linked entities whose edges to one another precede the first call: walks never enter another topic entity."""
 
 MET = 10
 """Nodes at the end of the likeliest walk whose properties precede the first call, as far as the question names them."""
@@ -129,7 +135,7 @@ class Lean:
         request = Request(question, artifacts, linked, context)
         found = retrieve_all(self.retrievers, request, clock)
         if not context.rounds:
-            found.append([*self._described(linked), *self._met(question, found)])
+            found.append([*self._described(linked), *self._joining(linked), *self._met(question, found)])
         return context.add(artifacts, linked, found, request.steps)
 
     def _described(self, linked: Linked) -> list[Evidence]:
@@ -137,6 +143,19 @@ class Lean:
         ids = dict.fromkeys(one.id for one in linked.entities if not is_value(one.id))
         nodes = self.parts.store.nodes(list(ids)[:DESCRIBED])
         return [NodeEvidence(STAGE, 0.0, node) for node in nodes if node.properties]
+
+    def _joining(self, linked: Linked) -> list[Evidence]:
+        """Return the edges between linked entities of different mentions, as evidence."""
+        from byokg.graph.pathql.evaluate import paths
+        from byokg.graph.pathql.search import PathLimits
+
+        mentions = {one.id: one.mention for one in linked.entities if not is_value(one.id)}
+        ids = [id for id in best_first(linked.entities) if id in mentions][:JOINED]
+        if len({mentions[id] for id in ids}) < 2:
+            return []
+        found = paths(self.parts.store, connecting(ids, ids, JOINED, 1), PathLimits(max_paths=JOINED * len(ids) ** 2))
+        edges = {each.path.triples[0].edge: each.path.triples[0] for each in found if each.path.triples}
+        return [TripleEvidence(STAGE, 0.0, one, asked=True) for one in edges.values() if mentions[one.head] != mentions[one.tail]]
 
     def _met(self, question: Question, found: Sequence[Sequence[Evidence]]) -> list[Evidence]:
         """Return the nodes that the likeliest walk leads to, with the properties that the question names."""

@@ -54,6 +54,24 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
     assert [(item.name, item.support) for item in answer.items] == [("117", "supported")]
 
 
+def test_an_edge_between_two_linked_entities_is_the_first_fact() -> None:
+    graph = ColumnarGraph.from_records(
+        [
+            Node(EntityId(id), name, "Thing", {})
+            for id, name in (("p1", "Ada Byron"), ("p2", "Bob Carr"), ("a", "Lark Prize"))
+        ],
+        [
+            Triple(EntityId("p1"), "won", EntityId("a"), properties={"start": "1984"}),
+            Triple(EntityId("p2"), "won", EntityId("a"), properties={"start": "1990"}),
+        ],
+        name="prizes",
+    )
+    reply = Rule("<answers>1984 [e1]</answers>", contains=("[e1] Ada Byron → won → Lark Prize [1984",))
+    model = LanguageModel(ScriptedChatModel(rules=(reply,)))
+    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "when did Ada Byron win the Lark Prize"))
+    assert [(item.name, item.support) for item in answer.items] == [("1984", "supported")]
+
+
 def test_properties_that_the_question_names_of_nodes_that_it_leads_to_precede_the_first_call() -> None:
     graph = ColumnarGraph.from_records(
         [
