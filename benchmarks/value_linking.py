@@ -35,7 +35,7 @@ from benchmarks.rows import Bar, Row, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
-from byokg.graph.value_indexes import VALUES, build_values
+from byokg.graph.value_indexes import VALUE_FOLDERS, build_values
 from byokg.linking.values import ValueLinker
 from byokg.text.names import normalize_name
 from byokg.text.values import canonical_forms
@@ -219,7 +219,12 @@ def measure(name: str, data: Path, half: str, most: int, shown: int) -> list[Row
             began = time.perf_counter()
             build_values(graph)
             times.append(time.perf_counter() - began)
-        added = sum(path.stat().st_size for path in (folder / "graph" / VALUES).rglob("*") if path.is_file())
+        added = sum(
+            path.stat().st_size
+            for name in VALUE_FOLDERS
+            for path in (folder / "graph" / name).rglob("*")
+            if path.is_file()
+        )
         rows += [Row(f"{name} build", min(times) / built, "of build"), Row(f"{name} disk", added / size, "of graph")]
         linker = ValueLinker(ColumnarGraph.open(folder / "graph"))
         kept = {(one.type, one.property) for one in linker.index.properties()}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from byokg.graph.importers.dialects import TableOptions
     from byokg.graph.name_indexes import DenseFacts, NameFacts
     from byokg.graph.read_cache import SchemaCache
-    from byokg.graph.store import PropertySchema, RelationSchema
+    from byokg.graph.store import PropertySchema, RelationSchema, Schema
     from byokg.graph.value_indexes import ValueFacts
     from byokg.index.values import IndexedProperty
     from byokg.open import Opened, Queryable
@@ -119,6 +119,7 @@ def _value_table(properties: Sequence[IndexedProperty]) -> Table:
         some = (text if len(text) <= _EXAMPLE else f"{text[: _EXAMPLE - 1]}…" for text in map(str, one.examples))
         shown = ", ".join(some) if one.least is None else f"{one.least} to {one.most}"
         name = f"{one.type}.{one.property}" if one.type else one.property
+        name = f"[{name}]" if one.edge else name
         cost = f"{one.cost:,}" if one.indexed else "no entries"
         cells.append((name, one.kind, f"{one.distinct:,}", f"{one.coverage:.0%}", shown, cost))
     longest = max((len(name) for name, *_ in cells), default=0)
@@ -165,7 +166,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     console.print(_relations(listed if everything else listed[:_ROWS], typed, everything))
     _say_more(console, len(listed), "relations", everything)
     if indexes.values is not None:
-        kept = sorted(indexes.values.properties, key=lambda one: -one.nodes)
+        kept = sorted(indexes.values.properties, key=lambda one: (one.edge, -one.nodes))
         console.print(_value_table(kept if everything else kept[:_ROWS]))
         _say_more(console, len(kept), "properties", everything)
 
@@ -191,11 +192,11 @@ def _facts(graph: Opened, indexes: Indexes, everything: bool) -> Iterator[tuple[
         if engines := engines_in(graph.name):
             yield "queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines)
         yield "names", _names(indexes.names)
-        if indexes.values or any(schema.node_properties.values()):
+        if indexes.values or _propertied(schema):
             yield "values", _values(indexes.values)
     else:
         yield "queries", graph.language
-        if any(schema.node_properties.values()):
+        if _propertied(schema):
             yield "values", _values(indexes.values, "ADDRESS")
     for index in indexes.dense:
         yield "dense index", f"{index.embedder}: {index.names:,} names, {index.dimensions} dimensions, {index.layout}"
@@ -207,6 +208,11 @@ def _facts(graph: Opened, indexes: Indexes, everything: bool) -> Iterator[tuple[
         yield noun, listed
     if schema.sampled:
         yield "sampled", schema.sampled
+
+
+def _propertied(schema: Schema) -> bool:
+    """True if nodes or edges have properties."""
+    return any(schema.node_properties.values()) or any(one.properties for one in schema.relations)
 
 
 def _relations(shown: Sequence[RelationSchema], typed: bool, everything: bool) -> Table:
@@ -540,8 +546,9 @@ def _index(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
     from byokg.graph.value_indexes import build_indexes
 
     began = time.perf_counter()
-    names, values = build_indexes(graph, aliases)
-    told = f", and {len(values):,} values of {_properties_of(values.properties())}" if values.properties() else ""
+    names, *values = build_indexes(graph, aliases)
+    properties = [one for index in values for one in index.properties()]
+    told = f", and {sum(map(len, values)):,} values of {_properties_of(properties)}" if properties else ""
     return f"indexed {len(names):,} different names{told}, in {time.perf_counter() - began:.1f} s"
 
 
@@ -583,9 +590,9 @@ def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) 
         with stderr().status("reading names") as status:
             found = keep_names(store, lambda count: status.update(f"reading names: {count:,}"))
         print(f"read {len(found):,} different names of {store.name}, in {time.perf_counter() - began:.1f} s")
-        if any(store.schema().node_properties.values()):
-            values = keep_values(store)
-            print(f"read {len(values):,} values of {_properties_of(values.properties())}")
+        for of_edges, whose in ((False, "nodes"), (True, "edges")):
+            if (values := keep_values(store, of_edges)).properties():
+                print(f"read {len(values):,} values of {_properties_of(values.properties())} of {whose}")
 
 
 def age(seconds: float) -> str:

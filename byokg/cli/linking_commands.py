@@ -97,7 +97,7 @@ def values_of(store: GraphStore, texts: Sequence[str], question: str, top: int) 
     """Return for each text the property values that it may mean, best first, as JSON."""
     from byokg.linking.values import ValueLinker
 
-    linker = ValueLinker(store)
+    linker = ValueLinker(store, edges=True)
     return [[asdict(match) for match in linker.link_text(text, question, top)] for text in texts]
 
 
@@ -167,11 +167,13 @@ def _candidates(heading: str, rows: Sequence[Mapping[str, Any]], explain: bool) 
 
 
 def _values(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    from byokg.index.values import ValueMatch
+
     cells = []
     for row in rows:
-        of = f" ({row['type']})" if row["type"] else ""
-        cells.append((f"{row['property']} = {row['value']}{of}", f"{row['count']:,}", f"{row['score']:.3f}"))
-    return table([*labels("value"), *figures("nodes", "score")], cells, heading)
+        cells.append((str(ValueMatch(**row)), f"{row['count']:,}", f"{row['score']:.3f}"))
+    counted = {"edges" if row["edge"] else "nodes" for row in rows}
+    return table([*labels("value"), *figures(" or ".join(sorted(counted, reverse=True)), "score")], cells, heading)
 
 
 def _reasons(row: Mapping[str, Any]) -> list[str]:

@@ -321,12 +321,10 @@ class GraphStore(ABC):
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only, in the order of `EdgeBatch`.
 
-        Raises:
-            EntityNotFound: a node number is out of range.
-            RelationNotFound: a relation number is out of range.
+        Raises `EntityNotFound` and `RelationNotFound` for a number out of range.
         """
 
-    # Nodes
+    # Nodes and edges
 
     @cached_property
     def _entity_list(self) -> list[EntityId]:
@@ -377,6 +375,10 @@ class GraphStore(ABC):
         found = Counter(node.properties[property] for node in _of_type(self, type) if property in node.properties)
         return found.most_common(most), len(found) <= most
 
+    def distinct_edge_values(self, relation: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
+        """Return values of a relation's property as `distinct_values` does, for graphs on servers; none by default."""
+        return [], False
+
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
         """Return up to `most` nodes of a type with a value of a property: numbers, ascending."""
         found = (node.id for node in _of_type(self, type) if node.properties.get(property) == value)
@@ -385,8 +387,6 @@ class GraphStore(ABC):
     def lasting_order(self, nodes: NodeArray) -> Int64:
         """Return the places of some nodes, ascending, in an order of ids or numbers that no earlier request changes."""
         return np.arange(len(nodes))
-
-    # Edges
 
     @property
     def met_relations(self) -> Sequence[str]:

@@ -52,9 +52,12 @@ class ValueMatch:
     """True for a score of 1 by equality."""
     count: int
     """Nodes of the type with this value."""
+    edge: bool = False
+    """True for a property of edges; `type` is their relation then, and `count` their number."""
 
     def __str__(self) -> str:
-        return f"{self.property} = {self.value} ({self.type})" if self.type else f"{self.property} = {self.value}"
+        place = f" (on {self.type} edges)" if self.edge else f" ({self.type})" if self.type else ""
+        return f"{self.property} = {self.value}{place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +108,13 @@ class IndexedProperty:
     start: int = 0
     """The entries of the property: from `start` up to `stop`."""
     stop: int = 0
+    edge: bool = False
+    """True for a property of edges; `type` is their relation then, and `nodes` their number."""
 
 
 @dataclass(frozen=True)
 class ValueColumn:
-    """The D distinct values of one property of one node type, for `ValueIndex.build`."""
+    """The D distinct values of one property of one node type or relation, for `ValueIndex.build`."""
 
     type: str
     property: str
@@ -121,6 +126,8 @@ class ValueColumn:
     """Nodes of the type."""
     whole: bool = True
     """False if further values exist, such as on a server."""
+    edge: bool = False
+    """True for a relation: `counts` and `of` are of its edges."""
 
 
 MOST_VALUES = 1_000_000
@@ -388,7 +395,7 @@ class ValueIndex:
     def _match(self, entry: int, score: float, exact: bool) -> ValueMatch:
         column = self._properties[self._column(entry)]
         value = _stored(self._texts([entry])[0], column.storage)
-        return ValueMatch(column.type, column.property, value, score, exact, int(self._counts[entry]))
+        return ValueMatch(column.type, column.property, value, score, exact, int(self._counts[entry]), column.edge)
 
     def _equal(self, text: str) -> list[int]:
         """Return the entries equal to a text, as words, or as number, date or time."""
@@ -515,6 +522,7 @@ def _described(column: ValueColumn) -> tuple[IndexedProperty, ValueColumn]:
         cost=2 * text_bytes + _ENTRY * len(values),
         day_first=_day_first(values) if kind == "date" else True,
         storage=storage,
+        edge=column.edge,
     )
     return _ranged(facts, values), replace(column, values=values, counts=counts)
 

@@ -19,7 +19,7 @@ from byokg.graph.guard.tokens import Edit, apply, shorten
 from byokg.graph.name_indexes import name_index
 from byokg.graph.servers.cypher_schema import quote
 from byokg.graph.store import GraphStore
-from byokg.graph.value_indexes import edge_value_index, value_index
+from byokg.graph.value_indexes import value_index
 from byokg.index.names import NameIndex
 from byokg.index.values import IndexedProperty, ValueIndex, ValueMatch, likeness
 from byokg.types import Language, Node, Value
@@ -98,11 +98,11 @@ class LiteralGrounder:
     @cached_property
     def index(self) -> ValueIndex:
         """Return the index over the values of the graph."""
-        return value_index(self.store) if self._index is None else self._index
+        return value_index(self.store, self._of_edges) if self._index is None else self._index
 
     @cached_property
     def _edges(self) -> LiteralGrounder:
-        return LiteralGrounder(self.store, edge_value_index(self.store), of_edges=True)
+        return LiteralGrounder(self.store, of_edges=True)
 
     @cached_property
     def _names(self) -> NameIndex:

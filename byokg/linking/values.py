@@ -69,12 +69,18 @@ class ValueLinker:
         store: the graph.
         index: its values; None takes `value_index`.
         embedder: compares words with labels and categories; None takes the shipped one.
+        edges: also link values of edges by `link_text`.
     """
 
     def __init__(
-        self, store: GraphStore, index: ValueIndex | None = None, embedder: StaticEmbedder | None = None
+        self,
+        store: GraphStore,
+        index: ValueIndex | None = None,
+        embedder: StaticEmbedder | None = None,
+        edges: bool = False,
     ) -> None:
         self.index = value_index(store) if index is None else index
+        self._linked = [self.index, *([value_index(store, of_edges=True)] if edges else [])]
         self._embedder = embedder or shipped_embedder()
         schema = store.schema()
         self._context = ValueContext(self._embedder, schema)
@@ -125,7 +131,7 @@ class ValueLinker:
             text: the mention.
             question: its context, which decides between properties with the same value.
             limit: matches at most.
-            types: node types to look at; None for all.
+            types: node types, and relations, to look at; None for all.
             properties: likewise.
 
         Raises:
@@ -133,7 +139,10 @@ class ValueLinker:
         """
         at_least(1, "finds nothing", limit=limit)
         mention = locate(text, question)
-        found = self.index.find(text, types=types, properties=properties, limit=max(limit, _RANKED))
+        most = max(limit, _RANKED)
+        matches = [index.find(text, types=types, properties=properties, limit=most) for index in self._linked]
+        equal = any(one.exact for some in matches for one in some)
+        found = [one for some in matches for one in some if one.exact or not equal]
         return self._ranked(found, question_words(question), mention.start, mention.end)[:limit]
 
     def _is_schema_word(self, word: str) -> bool:

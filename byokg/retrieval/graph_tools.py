@@ -344,10 +344,13 @@ class GraphTools:
         )
         matches = []
         for one in found:
-            numbers = nodes_holding(self.store, one.type, one.property, one.value, _SHOWN_HOLDERS)
-            nodes = [{"id": node.id, "name": node.name} for node in self.store.nodes(self.store.ids(numbers))]
-            place = {"entity_type": one.type, "property": one.property, "value": one.value}
-            matches.append({**place, "score": round(one.score, 3), "count": one.count, "nodes": nodes})
+            place = {"relation" if one.edge else "entity_type": one.type, "property": one.property, "value": one.value}
+            match: Json = {**place, "score": round(one.score, 3), "count": one.count}
+            if not one.edge:
+                numbers = nodes_holding(self.store, one.type, one.property, one.value, _SHOWN_HOLDERS)
+                held = self.store.nodes(self.store.ids(numbers))
+                match["nodes"] = [{"id": node.id, "name": node.name} for node in held]
+            matches.append(match)
         shown = within(matches, self._room - estimate_tokens(arguments.query))
         result: Json = {"query": arguments.query, "matches": shown}
         if len(shown) < len(matches):
@@ -356,7 +359,7 @@ class GraphTools:
 
     @cached_property
     def _values(self) -> ValueLinker:
-        return ValueLinker(self.store)
+        return ValueLinker(self.store, edges=True)
 
     def bfs_query(self, arguments: BfsRequest | StrictBfsRequest) -> Json:
         """Return the subgraph around some seeds (see `bfsql.engine`).

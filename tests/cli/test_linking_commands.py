@@ -94,6 +94,19 @@ def test_values_are_shown_with_property_and_type(byokg: Run, tmp_path: Path) -> 
     assert "Officer.badge_no" in byokg("graph", "info", tmp_path / "graph").out
 
 
+def test_values_of_edges_are_shown_with_property_and_relation(byokg: Run, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,name,type\no1,Ada,Officer\no2,Eve,Officer\n")
+    (tmp_path / "edges.csv").write_text("head,relation,tail,badge_no\no1,KNOWS,o2,70-5119724\no2,KNOWS,o1,11-2345678\n")
+    built = byokg("graph", "build", tmp_path, "--out", tmp_path / "graph")
+    assert "and 2 values of 1 property" in built.out
+    shown = byokg("link", tmp_path / "graph", "70-5119742").out
+    assert "badge_no = 70-5119724 (on KNOWS edges)" in shown and "edges  score" in shown
+    (match,) = json.loads(byokg("link", tmp_path / "graph", "70-5119742", "--json").out)["mentions"][0]["values"]
+    assert (match["type"], match["property"], match["edge"]) == ("KNOWS", "badge_no", True)
+    assert "[KNOWS.badge_no]" in byokg("graph", "info", tmp_path / "graph").out
+    assert "and 2 values of 1 property" in byokg("graph", "names", tmp_path / "graph").out
+
+
 @pytest.mark.parametrize("method", ["exact", "fuzzy", "dense", "both"])
 def test_top_bounds_what_every_method_shows(byokg: Run, graph: Path, method: str) -> None:
     outcome = byokg("link", graph, "Jordan", "--top", "1", "--method", method, "--json")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from byokg.errors import QueryTimeout
+from byokg.errors import GraphCorrupt, QueryTimeout
 from byokg.graph import value_indexes
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import PropertyView
@@ -30,7 +31,11 @@ OFFICERS = [
     Node(EntityId(f"o{at}"), f"{name} {surname}", "Officer", {"surname": surname, "calls": calls})
     for at, (name, surname, calls) in enumerate([("Ada", "Powell", 7), ("Eve", "Powell", 9), ("Ann", "Moore", 9)])
 ]
-EDGES = [Triple(EntityId("o0"), "knows", EntityId("o1"))]
+EDGES = [
+    Triple(EntityId("o0"), "knows", EntityId("o1"), properties={"met": "Leeds Station", "year": 2001}),
+    Triple(EntityId("o1"), "knows", EntityId("o2"), properties={"met": "Leeds Station"}),
+    Triple(EntityId("o2"), "leads", EntityId("o0"), properties={"year": 2004}),
+]
 
 
 @pytest.fixture
@@ -122,8 +127,11 @@ def test_values_of_a_huge_graph_are_indexed_by_command_alone(
     assert len(value_index(graph)) == 0 and LiteralGrounder(graph).ground("cypher", query) == []
     assert ValueLinker(graph).find_mentions("Which officer is called Powel?") == ()
     assert f"index them once with: byokg graph names {graph.folder}" in caplog.text
+    edges = "MATCH ()-[r:knows {met: 'Leeds Staton'}]->() RETURN r"
+    assert len(value_index(graph, of_edges=True)) == 0 and LiteralGrounder(graph).ground("cypher", edges) == []
     build_values(graph)
     assert len(value_index(graph)) == 4 and len(LiteralGrounder(graph).ground("cypher", query)) == 1
+    assert len(value_index(graph, of_edges=True)) == 3 and len(LiteralGrounder(graph).ground("cypher", edges)) == 1
 
 
 def test_a_view_has_the_values_of_its_graph(graph: ColumnarGraph) -> None:
@@ -150,11 +158,51 @@ def test_holders_are_of_the_type() -> None:
 def test_a_graph_without_properties_has_no_index(tmp_path: Path) -> None:
     ColumnarGraph.from_triples([("a", "r", "b")]).save(tmp_path / "graph")
     bare = ColumnarGraph.open(tmp_path / "graph")
-    assert build_values(bare).properties() == ()
+    assert [index.properties() for index in build_values(bare)] == [(), ()]
     assert verify_value_index(bare) is None and not (tmp_path / "graph" / "values").exists()
 
 
 def test_facts_of_a_saved_index(graph: ColumnarGraph) -> None:
     build_values(graph)
     facts = verify_value_index(graph)
-    assert facts is not None and (facts.entries, len(facts.properties)) == (4, 2)
+    assert facts is not None and (facts.entries, len(facts.properties)) == (7, 5)
+    places = {(one.type, one.property, one.nodes, one.coverage) for one in facts.properties if one.edge}
+    assert places == {("knows", "met", 2, 1.0), ("knows", "year", 1, 0.5), ("leads", "year", 1, 1.0)}
+
+
+def test_values_of_edges_are_found_in_a_saved_index_and_without_one(graph: ColumnarGraph) -> None:
+    made = value_index(graph, of_edges=True)
+    _, built = build_values(graph)
+    opened = value_index(graph, of_edges=True)
+    assert opened is not made and made.properties() == built.properties() == opened.properties()
+    for index in (made, built, opened):
+        (match,) = index.find("Leeds Staton")
+        assert (str(match), match.count, match.edge) == ("met = Leeds Station (on knows edges)", 2, True)
+    assert graph.folder is not None
+    shutil.rmtree(graph.folder / "edge_values")
+    facts = verify_value_index(ColumnarGraph.open(graph.folder))
+    assert facts is not None and facts.entries == 4
+    assert len(value_index(ColumnarGraph.open(graph.folder), of_edges=True)) == 3
+
+
+def test_a_damaged_index_of_values_of_edges_is_named(graph: ColumnarGraph) -> None:
+    build_values(graph)
+    assert graph.folder is not None
+    files = (path for path in (graph.folder / "edge_values").rglob("*") if path.suffix != ".json" and path.is_file())
+    largest = max(files, key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[:-1] + b"!")
+    with pytest.raises(GraphCorrupt, match="edge_values"):
+        verify_value_index(graph)
+
+
+def test_values_of_nodes_and_edges_are_linked_together_equal_ones_alone(graph: ColumnarGraph) -> None:
+    linker = ValueLinker(graph, edges=True)
+    assert [str(one) for one in linker.link_text("Leeds Staton")] == ["met = Leeds Station (on knows edges)"]
+    assert [str(one) for one in linker.link_text("Moore")] == ["surname = Moore (Officer)"]
+    assert linker.link_text("2004", types=["knows"]) == ()
+    assert ValueLinker(graph).link_text("Leeds Staton") == ()
+
+
+def test_values_of_edges_are_not_read_from_sparql(endpoint: SparqlEndpoint) -> None:
+    assert value_index(endpoint, of_edges=True).properties() == ()
+    assert keep_values(endpoint, of_edges=True).properties() == ()

@@ -87,7 +87,7 @@ def test_properties_have_facts(index: ValueIndex) -> None:
 def test_a_saved_index_finds_the_same(tmp_path: Path) -> None:
     _graph().save(tmp_path / "graph")
     saved = ColumnarGraph.open(tmp_path / "graph")
-    built = build_values(saved)
+    built, _ = build_values(saved)
     opened = value_index(saved)
     assert opened.properties() == built.properties()
     assert opened.find("Powel") == built.find("Powel") != ()

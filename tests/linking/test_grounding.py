@@ -8,6 +8,7 @@ import pytest
 
 from byokg.graph import value_indexes
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.index.values import ValueColumn, ValueIndex
 from byokg.linking.grounding import GroundedLiteral, LiteralGrounder
 from byokg.types import EntityId, Node, Triple
@@ -182,6 +183,17 @@ def test_a_reading_of_an_edge_names_the_relation_and_the_edges(cast: LiteralGrou
     assert found.exact and found.format_reading(found.readings[0]) == "'Lead' read as 'lead' (ACTED_IN.kind, 2 edges)"
     (found,) = cast.ground("cypher", query.replace("Lead", "Zylberstein"))
     assert found.format_problem() == "no ACTED_IN.kind equals 'Zylberstein', nor does any value come near"
+
+
+def test_a_literal_of_an_edge_is_read_on_an_engine(cast: LiteralGrounder, arcade_process: ArcadeStore) -> None:
+    assert isinstance(cast.store, ColumnarGraph)
+    arcade_process.replace(cast.store)
+    query = "MATCH (a)-[r:ACTED_IN]->(f) WHERE r.name = 'Trinitty' RETURN a.name"
+    assert arcade_process.run(query).rows == ()
+    grounder = LiteralGrounder(arcade_process)
+    ((text, lines),) = grounder.substituted("cypher", query, grounder.ground("cypher", query))
+    assert lines == ("'Trinitty' read as 'Trinity' (ACTED_IN.name, 1 edge)",)
+    assert arcade_process.run(text).rows == (("Actor 2",),)
 
 
 def test_literals_of_edges_that_are_in_no_index_stay(cast: LiteralGrounder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,14 @@ def test_values_are_found_with_property_type_and_nodes() -> None:
     assert match["nodes"] == [{"id": "o1", "name": "o1"}] and match["score"] < 1
 
 
+def test_values_of_edges_are_found_with_property_and_relation() -> None:
+    nodes = [node("o1", "Officer", badge="70-5119724"), node("o2", "Officer", badge="11-2345678")]
+    tools = GraphTools(ColumnarGraph.from_records(nodes, [edge("o1", "KNOWS", "o2", met="Leeds Station")]))
+    (match,) = tools.call("find_values", {"query": "Leeds Staton"})["matches"]
+    assert match.pop("score") < 1
+    assert match == {"relation": "KNOWS", "property": "met", "value": "Leeds Station", "count": 1}
+
+
 def test_a_graph_without_properties_has_no_tool_for_values() -> None:
     assert "find_values" not in GraphTools(hub(3)).tools
 

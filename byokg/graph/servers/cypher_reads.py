@@ -221,13 +221,16 @@ class CypherReads:
             "properties(r) AS properties"
         )
 
-    def frequent_values(self, type: str, property: str, most: int) -> Sequence[Sequence[Any]]:
-        """Return the values of a property that most nodes of a label have, with their numbers; none if unwritable."""
+    def frequent_values(self, type: str, property: str, most: int, of_edges: bool = False) -> Sequence[Sequence[Any]]:
+        """Return the values of a property that most nodes of a label have, with their numbers; none if unwritable.
+
+        With `of_edges`, those that most edges of a type have.
+        """
         if not all(map(writable, filter(None, (type, property)))):
             return []
-        value = f"n.{quote(property)}"
+        value, pattern = f"n.{quote(property)}", f"MATCH ()-[n:{quote(type)}]->() WHERE" if of_edges else _of_type(type)
         return self.ask(
-            f"{_of_type(type)} {value} IS NOT NULL WITH {value} AS value, count(n) AS nodes "
+            f"{pattern} {value} IS NOT NULL WITH {value} AS value, count(n) AS nodes "
             f"RETURN value, nodes ORDER BY nodes DESC, value LIMIT {most}",
             {},
         )

@@ -403,11 +403,11 @@ class CypherStore(NumberingStore):
 
     def distinct_values(self, type: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
         """Return the most frequent values of a property with their numbers of nodes, and whether these are all."""
-        found: Counter[Value] = Counter()
-        rows = self._reads.frequent_values(type, property, most)
-        for value, nodes in rows:
-            found[plain_value(value)] += nodes
-        return list(found.items()), len(rows) < most
+        return _counted(self._reads.frequent_values(type, property, most), most)
+
+    def distinct_edge_values(self, relation: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
+        """Return the most frequent values of a relation's property, likewise with their numbers of edges."""
+        return _counted(self._reads.frequent_values(relation, property, most, of_edges=True), most)
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
         """Return the nodes of a type with a value of a property."""
@@ -505,3 +505,11 @@ class CypherStore(NumberingStore):
             sorted(fresh, key=lambda key: (fresh[key], natural(key) if same[tuple(fresh[key])] > 1 else ()))
         )
         return self._edges.add(elements)
+
+
+def _counted(rows: Sequence[Sequence[Any]], most: int) -> tuple[list[tuple[Value, int]], bool]:
+    """Return values with their numbers, equal ones together; True if there were fewer than `most` to read."""
+    found: Counter[Value] = Counter()
+    for value, number in rows:
+        found[plain_value(value)] += number
+    return list(found.items()), len(rows) < most

@@ -19,9 +19,10 @@ from byokg.graph.name_indexes import open_dense_lookup
 from byokg.graph.servers.bolt import BoltServer, Neo4jStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
-from byokg.graph.value_indexes import nodes_holding, value_index
+from byokg.graph.value_indexes import kept_values, nodes_holding, value_index
 from byokg.index.embedders import Embedder, StaticEmbedder, Vectors, unit_rows
 from byokg.linking.entities import EntityLinker
+from byokg.linking.grounding import LiteralGrounder
 from byokg.types import EntityId, Mention, Node, Triple
 from tests.graph.bolt_server import load_graph
 from tests.graph.contract import GraphStoreContract, Make
@@ -333,3 +334,22 @@ def test_values_are_read_by_queries(database: Database, tmp_path: Path, monkeypa
     assert index.find("29 August 2017")[0].value == "2017-08-29"
     assert len(nodes_holding(store, "Officer", "surname", "Powell")) == 2
     assert len(nodes_holding(store, "", "surname", "Powell")) == 1
+
+
+def test_values_of_edges_are_read_by_queries(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    database.query(
+        "CREATE (f:Film {name: 'Matrix'}) WITH f UNWIND [['Ada', 'Neo'], ['Eve', 'Trinity']] AS one "
+        "CREATE (:Actor {name: one[0]})-[:`ACTED ``IN` {role: one[1], day: date('1999-03-31')}]->(f)"
+    )
+    store = database.open()
+    index = value_index(store, of_edges=True)
+    assert [(str(one), one.count) for one in index.find("Trinitty")] == [("role = Trinity (on ACTED `IN edges)", 1)]
+    assert [(one.value, one.count) for one in index.find("31 March 1999")] == [("1999-03-31", 2)]
+    assert kept_values(store, of_edges=True) is not None
+    query = "MATCH (a)-[r:`ACTED ``IN` {role: 'Trinitty'}]->() RETURN a.name"
+    grounder = LiteralGrounder(store)
+    ((text, _),) = grounder.substituted("cypher", query, grounder.ground("cypher", query))
+    assert store.run(query).rows == () and store.run(text).rows == (("Eve",),)

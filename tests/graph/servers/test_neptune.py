@@ -129,6 +129,13 @@ class NeptuneContract(GraphStoreContract, CypherContract):
         assert names == {7: ["Ada"], 9: ["Ann", "Eve"], 8: []}
         assert kept_values(store) is not None
 
+    def test_values_of_edges_are_indexed(self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        nodes = [Node(EntityId(f"o{at}"), f"o{at}", "Officer") for at in range(2)]
+        edges = [Triple(EntityId("o0"), "knows", EntityId(f"o{at}"), properties={"met": "Leeds"}) for at in range(2)]
+        index = value_index(load(nodes, edges, True), of_edges=True)
+        assert [(str(one), one.count) for one in index.find("Leds")] == [("met = Leeds (on knows edges)", 2)]
+
     def test_nodes_without_a_name_are_named_by_a_template(self, load: Load) -> None:
         nodes = [
             Node(
