@@ -155,7 +155,11 @@ class Lean:
             return []
         found = paths(self.parts.store, connecting(ids, ids, JOINED, 1), PathLimits(max_paths=JOINED * len(ids) ** 2))
         edges = {each.path.triples[0].edge: each.path.triples[0] for each in found if each.path.triples}
-        return [TripleEvidence(STAGE, 0.0, one, asked=True) for one in edges.values() if mentions[one.head] != mentions[one.tail]]
+        return [
+            TripleEvidence(STAGE, 0.0, one, asked=True)
+            for one in edges.values()
+            if mentions[one.head] != mentions[one.tail]
+        ]
 
     def _met(self, question: Question, found: Sequence[Sequence[Evidence]]) -> list[Evidence]:
         """Return the nodes that the likeliest walk leads to, with the properties that the question names."""
