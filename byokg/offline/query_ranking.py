@@ -119,8 +119,11 @@ class QueryRanking:
         """(E, W) similarities of words outside values."""
         self.best = self.heard.max(axis=1, initial=0.0)
         """(E,) of the best word."""
-        best, relation = self.best.tolist(), words.first_relation
-        self._gains = [_gain(best[relation + step.relation], best[step.end]) for step in schema.steps]
+        self._best_words: list[int] = self.heard.argmax(axis=1).tolist() if self.heard.shape[1] else []
+        self._best_values: list[float] = self.best.tolist()
+        best, relation = self._best_values, words.first_relation
+        self.gains = [_gain(best[relation + step.relation], best[step.end]) for step in schema.steps]
+        """Estimate of what each step is worth in a metapath without its relation, 0 at most."""
         self._mass = view.importance * content
         self._total = max(float(self._mass.sum()), 1e-9)
         self._known: dict[QueryGraph, tuple[float, Float64]] = {}
@@ -164,11 +167,8 @@ class QueryRanking:
         places = np.flatnonzero(named).tolist()
         return [at for at in places if at - places[0] == places.index(at)][:3]
 
-    def step_gain(self, step: TypedStep, path: Sequence[TypedStep]) -> float:
-        """Return an estimate of what a further step is worth, 0 at most."""
-        repeats = sum(one.relation == step.relation for one in path)
-        if not repeats:
-            return self._gains[step.number]
+    def repeated_gain(self, step: TypedStep, path: Sequence[TypedStep], repeats: int) -> float:
+        """Return an estimate of what a step is worth whose relation occurs in a metapath already, 0 at most."""
         row = self.heard[self.words.first_relation + step.relation]
         heard = float(np.sort(row)[-1 - repeats]) if repeats < len(row) else 0.0
         if path[-1].relation == step.relation and step.start != step.end:
@@ -324,9 +324,9 @@ class QueryRanking:
         place = self._placed(graph, row)
         used: set[int] = set()
         if len(variables) > 1 and counts[variables[0].type] > 1:
-            self._take(self.heard[variables[0].type], used)
+            self._take(variables[0].type, used)
         for at, one in enumerate(variables[1:], 1):
-            value = self._take(self.heard[one.type], used)[1]
+            value = self._take(one.type, used)[1]
             bare = not one.constraints and at not in inner
             row["unheard_types"] += (1 - value) * (0.5 if one.constraints and at not in inner else 1.0)
             if bare and one.extremum is None:
@@ -349,21 +349,19 @@ class QueryRanking:
         used: set[int] = set()
         place: dict[int, int] = {}
         for at, element in sorted(steps, key=lambda each: -self.best[each[1]]):
-            best, value = self._take(self.heard[element], used)
+            best, value = self._take(element, used)
             row["unheard_steps"] += 1 - value
             if value >= WORDS.some:
                 place[at] = best
         return place
 
-    @staticmethod
-    def _take(heard: Float64, used: set[int]) -> tuple[int, float]:
+    def _take(self, element: int, used: set[int]) -> tuple[int, float]:
         """Return the word that names an element best, and how well; a word counts less when it is used again."""
-        if not len(heard):
+        if not self._best_words:
             return -1, 0.0
-        best = int(heard.argmax())
-        value = float(heard[best])
+        best, value = self._best_words[element], self._best_values[element]
         if best in used:
-            row = heard.copy()
+            row = self.heard[element].copy()
             row[list(used)] *= WORDS.again
             best = int(row.argmax())
             value = float(row[best])
@@ -483,15 +481,17 @@ class QuerySearch:
         """Return the likeliest metapaths from a type to each other type, with estimates of their worth."""
         if start in self._paths:
             return self._paths[start]
-        found: dict[int, list[_Path]] = defaultdict(list)
+        ranking, found = self._ranking, defaultdict[int, list[_Path]](list)
         partial: list[_Path] = [(0.0, ())]
         for hops in range(1, SEARCH.hops + 1):
-            grown = [
-                (score + self._ranking.step_gain(step, path), (*path, step))
-                for score, path in partial
-                for step in self._schema.steps_from[path[-1].end if path else start]
-                if step.turn == "both" or step.start != step.end
-            ]
+            grown: list[_Path] = []
+            for score, path in partial:
+                used = [one.relation for one in path]
+                for step in self._schema.steps_from[path[-1].end if path else start]:
+                    if step.turn == "both" or step.start != step.end:
+                        repeats = used.count(step.relation)
+                        gain = ranking.repeated_gain(step, path, repeats) if repeats else ranking.gains[step.number]
+                        grown.append((score + gain, (*path, step)))
             grown.sort(key=lambda each: -each[0])
             partial = grown[: SEARCH.partial]
             kept: dict[int, int] = defaultdict(int)
