@@ -291,10 +291,11 @@ def _edge_columns(graph: ColumnarGraph) -> Iterator[ValueColumn]:
     for key in table.schema.names:
         if key.endswith(ALL_VALUES):
             continue
-        column = table.column(key).combine_chunks()
-        kept = values_of(column.is_valid())
+        column = table.column(key)
+        kept = values_of(column.is_valid().combine_chunks())
         codes = graph.outgoing[1][kept].astype(np.int64)
-        for label, distinct, counts in _distinct(column.drop_null(), codes, np.arange(len(codes))):
+        coded = column.drop_null().dictionary_encode().combine_chunks()  # texts of over 2 GiB fit into no single array
+        for label, distinct, counts in _distinct(coded, codes, np.arange(len(codes))):
             one = relations[label]
             yield ValueColumn(one.name, key, distinct, counts, one.count, edge=True)
 

@@ -243,12 +243,15 @@ class QueryRetriever:
         )
 
     def _behind(self, engine: QueryableGraph, checked: str, rows: Rows) -> tuple[tuple[Cell, ...], ...]:
-        """Return the rows behind a query's own LIMIT, which show ties; none if they are unknown."""
-        unlimited = _LIMIT.sub("", checked)
-        if unlimited == checked:
+        """Return the rows behind a query's own LIMIT, which show ties; none if they are unknown.
+
+        As many are requested as are read, so that an engine may stop there.
+        """
+        wider = _LIMIT.sub(f"LIMIT {self._limits.max_rows}", checked)
+        if wider == checked or len(rows) >= self._limits.max_rows:
             return ()
         try:
-            every = engine.run(unlimited, limits=self._limits)
+            every = engine.run(wider, limits=self._limits)
         except QueryFailed:
             return ()
         return every.rows[len(rows) :] if every.rows[: len(rows)] == rows.rows else ()
