@@ -352,9 +352,8 @@ class AggregationRetriever:
         candidates = self._candidates(context, left_out)
         if constraints.count:
             candidates = [one for one in candidates if countable(one.nodes)]
-        if (
-            constraints.times and expected_literal(task.text, task.mentions)[0] != "date"
-        ):  # entities with a date, not the date itself
+        # Entities with a date, not the date itself.
+        if constraints.times and expected_literal(task.text, task.mentions)[0] != "date":
             candidates = [one for one in candidates if not _dates(one.nodes)] or candidates
         best = candidates[0].odds if candidates else 0.0
         likely = [one for one in candidates[: _LIMITS.candidates] if one.odds >= best - self._margin]

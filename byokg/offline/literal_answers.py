@@ -47,6 +47,7 @@ class LiteralAnswerDetector:
         self._property_linker = properties
         self.first = view.real_relations
         self._labels = list(view.relations)[self.first :]
+        self._roles = np.array([period_role(label.rpartition(".")[2]) for label in self._labels], np.str_)
         self.owners = np.array([view.owners.get(number, -1) for number in range(self.first, len(view.relations))])
         """Relation whose edges have each property; -1 for properties of nodes."""
         self._of_edges = self.owners >= 0
@@ -92,7 +93,7 @@ class LiteralAnswerDetector:
         """Return the dates that may be asked for: of a period the end that the verb means, of births no other edges."""
         part = asked_part(" ".join(parsed.unmasked))
         other = {"begin": "end_keys", "end": "begin_keys"}.get(part, "none")
-        meant = self._dates & [period_role(label.rpartition(".")[2]) != other for label in self._labels]
+        meant = self._dates & (self._roles != other)
         for word in load_lexicon("time")["events"].keys() & parsed.unmasked:
             named = self._steps.label_similarity(word)[2 * self.first :: 2] >= _SETTINGS.named
             meant &= ~self._of_edges | named
