@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import lzma
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from byokg.llm.reply_files import import_replies
 from byokg.llm.reply_store import RecordedReplies
 from scripts import record_replies
 from tests.cli.conftest import Run
-from tests.llm.servers.model_server import SECRET, serving
+from tests.llm.servers.model_server import SECRET, ModelServer, serving
 from tests.llm.servers.protocols import Answered, Asked
 
 needs_engine = pytest.mark.skipif(
@@ -172,18 +173,25 @@ def film_reply(asked: Asked) -> Answered:
     return Answered(next((reply for text, reply in rules if text in prompt), "<answers>\nMichael Mann\n</answers>"))
 
 
-def test_a_table_runs_with_the_users_model_and_stands_beside_the_published_one(
-    byokg: Run, films: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def model(films: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModelServer, tuple[str, ...]]]:
+    """Serve a model; return the server, and the settings of a run with it on the questions about films."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     with serving(film_reply) as server:
-        model = ("llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
-        command = ("reproduce", "table2", "webqsp", "dataset=folder", f"dataset.root={films}", *model, "--out", "runs")
-        stopped = byokg(*command, "budget=calls", "budget.max_calls=3", "--yes")
-        assert stopped.code == 3 and server.counts().requests == 4 * 3  # a budget is of each run
-        outcome = byokg(*command, "--yes")
-        again = byokg(*command, "--yes")
-        asked = server.counts()
+        data = ("dataset=folder", f"dataset.root={films}")
+        yield server, (*data, "llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
+
+
+def test_a_table_runs_with_the_users_model_and_stands_beside_the_published_one(
+    byokg: Run, model: tuple[ModelServer, tuple[str, ...]]
+) -> None:
+    server, settings = model
+    command = ("reproduce", "table2", "webqsp", *settings, "--out", "runs")
+    stopped = byokg(*command, "budget=calls", "budget.max_calls=3", "--yes")
+    assert stopped.code == 3 and server.counts().requests == 4 * 3  # a budget is of each run
+    outcome = byokg(*command, "--yes")
+    again = byokg(*command, "--yes")
+    asked = server.counts()
     assert outcome.code == again.code == 0
     assert asked.requests == asked.prompts  # nothing is asked twice
     shown = " ".join(outcome.out.split())
@@ -194,26 +202,20 @@ def test_a_table_runs_with_the_users_model_and_stands_beside_the_published_one(
 
 
 def test_a_run_that_cannot_start_stops_the_table_before_the_first_call(
-    byokg: Run, films: Path, monkeypatch: pytest.MonkeyPatch
+    byokg: Run, model: tuple[ModelServer, tuple[str, ...]]
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    with serving(film_reply) as server:
-        model = ("llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
-        command = ("reproduce", "table8", "cwq-500", "dataset=folder", f"dataset.root={films}", *model, "--yes")
-        outcome = byokg(*command, "--out", "runs")
-        missing = byokg(*command, "graph.path=nowhere")
-        assert server.counts().requests == 0
+    server, settings = model
+    outcome = byokg("reproduce", "table8", "cwq-500", *settings, "--yes", "--out", "runs")
+    missing = byokg("reproduce", "table8", "cwq-500", *settings, "--yes", "graph.path=nowhere")
+    assert server.counts().requests == 0
     assert outcome.code == 2 and "choose graph=arcadedb" in outcome.err and not Path("runs").exists()
     assert missing.code == 2 and "nowhere" in missing.err
 
 
 def test_the_question_of_a_table_is_answered_beside_the_published_answer(
-    byokg: Run, films: Path, monkeypatch: pytest.MonkeyPatch
+    byokg: Run, model: tuple[ModelServer, tuple[str, ...]]
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    with serving(film_reply) as server:
-        model = ("llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
-        outcome = byokg("reproduce", "table5", "cwq", "dataset=folder", f"dataset.root={films}", *model)
+    outcome = byokg("reproduce", "table5", "cwq", *model[1])
     assert outcome.code == 0 and "published answer: " in outcome.out and "Michael Mann" in outcome.out
 
 

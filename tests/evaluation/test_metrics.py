@@ -287,6 +287,10 @@ class TestGrounding:
             "citation_recall": (0.25, 2),
         }
 
+    def test_a_question_without_a_record_of_support_counts_as_unanswered_beside_others(self) -> None:
+        found = aggregate((*self.OUTCOMES, QuestionScores(Scores(0, 0, 0, 0, 0, 0)))).overall.grounding
+        assert (found["answered"].value, found["answered"].n) == (0.6, 5) and found["supported"].n == 3
+
     def test_the_curve_says_what_is_right_when_only_so_much_is_answered(self) -> None:
         points = [(point.least, point.coverage, point.accuracy) for point in selective(self.OUTCOMES)]
         assert points == [("supported", 0.25, 1.0), ("found", 0.5, 1.0), ("unsupported", 0.75, pytest.approx(2 / 3))]

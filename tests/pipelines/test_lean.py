@@ -8,6 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.store import GraphStore
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.messages import to_langchain
@@ -32,6 +33,13 @@ def cited(name: str) -> Rule:
     return Rule(f"<answers>\n{name} [e1-e9]\n</answers>", contains=(f"] {name} ",))
 
 
+def supported(graph: GraphStore, question: str, *rules: Rule) -> list[str]:
+    """Return the answers to a question over a graph that a shown fact supports."""
+    model = LanguageModel(ScriptedChatModel(rules=rules))
+    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", question))
+    return [item.name for item in answer.items if item.support == "supported"]
+
+
 ASKS = Rule("<entities>\nTitanic\n</entities>\n<paths>\ndirected_by\n</paths>")
 
 
@@ -49,9 +57,7 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
         name="runtimes",
     )
     reply = Rule("<answers>117 [e1]</answers>", contains=("[e1] Alien (Film) runtime_min: 117",))
-    model = LanguageModel(ScriptedChatModel(rules=(reply,)))
-    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "how long is Alien"))
-    assert [(item.name, item.support) for item in answer.items] == [("117", "supported")]
+    assert supported(graph, "how long is Alien", reply) == ["117"]
 
 
 def test_an_edge_between_two_linked_entities_is_the_first_fact() -> None:
@@ -67,9 +73,7 @@ def test_an_edge_between_two_linked_entities_is_the_first_fact() -> None:
         name="prizes",
     )
     reply = Rule("<answers>1984 [e1]</answers>", contains=("[e1] Ada Byron → won → Lark Prize [1984",))
-    model = LanguageModel(ScriptedChatModel(rules=(reply,)))
-    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "when did Ada Byron win the Lark Prize"))
-    assert [(item.name, item.support) for item in answer.items] == [("1984", "supported")]
+    assert supported(graph, "when did Ada Byron win the Lark Prize", reply) == ["1984"]
 
 
 def test_properties_that_the_question_names_of_nodes_that_it_leads_to_precede_the_first_call() -> None:
@@ -82,9 +86,7 @@ def test_properties_that_the_question_names_of_nodes_that_it_leads_to_precede_th
         name="births",
     )
     reply = Rule("<answers>1937 [e1]</answers>", contains=("[e1] Ridley Scott (Person) birth_year: 1937\n",))
-    model = LanguageModel(ScriptedChatModel(rules=(reply,)))
-    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "birth year of who directed alien"))
-    assert [(item.name, item.support) for item in answer.items] == [("1937", "supported")]
+    assert supported(graph, "birth year of who directed alien", reply) == ["1937"]
 
 
 def test_a_reply_without_answers_asks_for_another_round_and_the_last_one_must_answer() -> None:
