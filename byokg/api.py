@@ -170,8 +170,9 @@ class Byokg:
     kg = KnowledgeGraph.open("graphs/films")
     answer = Byokg(kg, llm=ChatAnthropic(model="claude-sonnet-5")).ask("Who directed Heat?")
 
-    It has the methods of a LangChain runnable, whose input is a text, a `Question`, or a mapping with `question` and
+    It has all methods of a LangChain runnable, whose input is a text, a `Question`, or a mapping with `question` and
     possibly `history`, and stands in a chain on either side of `|`; `runnable` is an instance of LangChain's class.
+    A `config` with callbacks, tags or metadata is LangChain's; without one nothing of LangChain is imported.
 
     Args:
         graph: the graph.
@@ -270,7 +271,7 @@ class Byokg:
 
     def invoke(self, input: Asked, config: Any = None, **_: Any) -> Answer:
         """Answer a question. Raises what `Loop.run` raises."""
-        return self._answer(input)
+        return self.runnable.invoke(input, config) if config else self._answer(input)
 
     def __call__(self, input: Asked) -> Answer:
         """Answer a question: callable objects stand in a LangChain chain, `prompt | byokg`. Raises as `invoke` does."""
@@ -278,21 +279,24 @@ class Byokg:
 
     async def ainvoke(self, input: Asked, config: Any = None, **_: Any) -> Answer:
         """Answer a question beside the event loop; its cancellation ends the work. Raises what `Loop.run` raises."""
-        async for event in self.astream(input):
-            if isinstance(event, Answer):
-                return event
-        raise AssertionError("a stream ends with an answer or an error")
+        answer = [event async for event in self.astream(input, config)][-1]
+        assert isinstance(answer, Answer)
+        return answer
 
     def stream(self, input: Asked, config: Any = None, **_: Any) -> Iterator[StreamEvent | Answer]:
         """Yield stages and tokens as they come (`StreamEvent`), and the answer last. Raises what `Loop.run` raises."""
         from byokg.pipelines.instrumentation import stream
 
+        if config:
+            return self.runnable.stream(input, config)
         return stream(lambda hook: self._answer(input, hook))
 
     def astream(self, input: Asked, config: Any = None, **_: Any) -> AsyncIterator[StreamEvent | Answer]:
         """Yield what `stream` does, beside the event loop."""
         from byokg.pipelines.instrumentation import astream
 
+        if config:
+            return self.runnable.astream(input, config)
         return astream(lambda hook: self._answer(input, hook))
 
     @cached_property
@@ -301,6 +305,11 @@ class Byokg:
         from byokg.retrieval.langchain import Answering
 
         return Answering(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(self.runnable, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.runnable, name)
 
     def __or__(self, other: Any) -> Any:
         return self.runnable | other

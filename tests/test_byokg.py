@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -176,6 +177,34 @@ class TestRunnable:
         for chain in (question | byokg, question | {"answer": byokg} | (lambda found: found["answer"])):
             assert chain.invoke("Heat").items[0].name == "Michael Mann"
             assert asyncio.run(chain.ainvoke("Ali")).items[0].name == "Michael Mann"
+
+    def test_callbacks_of_a_config_meet_every_way_of_asking(self) -> None:
+        class Seen(BaseCallbackHandler):
+            def on_chain_start(self, *_: object, **run: Any) -> None:
+                seen.append((run["name"], *run["tags"]))
+
+            def on_chain_end(self, outputs: Any, **_: object) -> None:
+                seen.append(outputs.items[0].name)
+
+        seen: list[object] = []
+        byokg, question = Byokg(KnowledgeGraph.from_triples(FILMS)), "Who directed Heat?"
+        config: Any = {"callbacks": [Seen()], "tags": ["films"]}
+        answers = [
+            byokg.invoke(question, config),
+            asyncio.run(byokg.ainvoke(question, config)),
+            list(byokg.stream(question, config))[-1],
+            collected(byokg.astream(question, config))[-1],
+        ]
+        assert [answer.items[0].name for answer in answers] == ["Michael Mann"] * 4
+        assert seen == [("Byokg", "films"), "Michael Mann"] * 4
+
+    def test_it_has_the_other_methods_of_a_runnable(self) -> None:
+        byokg, question = Byokg(KnowledgeGraph.from_triples(FILMS)), "Who directed Heat?"
+        [answer] = asyncio.run(byokg.abatch([question]))
+        for one in (answer, byokg.with_retry().invoke(question), byokg.pipe(lambda found: found).invoke(question)):
+            assert one.items[0].name == "Michael Mann"
+        with pytest.raises(AttributeError, match="'Byokg' object has no attribute 'ivnoke'"):
+            byokg.ivnoke(question)
 
     def test_an_input_without_a_question_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="an input needs a question, and has film"):

@@ -73,42 +73,56 @@ class GraphRetriever(BaseRetriever):
 
 
 class RunnablePipeline(Protocol):
-    """A pipeline with the methods of a runnable, such as `Byokg`."""
+    """A pipeline that streams, such as `Byokg`."""
 
-    def invoke(self, input: Any, config: Any = None) -> Answer:
+    def invoke(self, input: Any) -> Answer:
         """Answer a question."""
 
-    async def ainvoke(self, input: Any, config: Any = None) -> Answer:
-        """Answer a question beside the event loop."""
-
-    def stream(self, input: Any, config: Any = None) -> Iterator[Any]:
+    def stream(self, input: Any) -> Iterator[Any]:
         """Yield events, and the answer last."""
 
-    def astream(self, input: Any, config: Any = None) -> AsyncIterator[Any]:
+    def astream(self, input: Any) -> AsyncIterator[Any]:
         """Yield events, and the answer last, beside the event loop."""
 
 
-class Answering(Runnable[Any, Answer]):
+class Answering(Runnable[Any, Any]):
     """A pipeline as a runnable, from a question to an `Answer`; its stream has stages and tokens before it."""
 
     def __init__(self, pipeline: RunnablePipeline) -> None:
         self._pipeline = pipeline
+        self.name = type(pipeline).__name__
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Answer:
         """Answer a question."""
-        return self._call_with_config(self._pipeline.invoke, input, config)
+        answer: Answer = self._call_with_config(lambda asked: self._pipeline.invoke(asked), input, config)
+        return answer
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Answer:
         """Answer a question beside the event loop."""
-        return await self._acall_with_config(self._pipeline.ainvoke, input, config)
+        answer = [event async for event in self.astream(input, config)][-1]
+        assert isinstance(answer, Answer)
+        return answer
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Iterator[Any]:
         """Yield stages and tokens, and the answer last."""
-        return self._pipeline.stream(input)
+
+        def events(inputs: Iterator[Any]) -> Iterator[Any]:
+            return self._pipeline.stream(next(inputs))
+
+        return self._transform_stream_with_config(iter([input]), events, config)
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> AsyncIterator[Any]:
         """Yield stages and tokens, and the answer last, beside the event loop."""
-        async for event in self._pipeline.astream(input):
+
+        async def one() -> AsyncIterator[Any]:
+            yield input
+
+        async def events(inputs: AsyncIterator[Any]) -> AsyncIterator[Any]:
+            async for asked in inputs:
+                async for event in self._pipeline.astream(asked):
+                    yield event
+
+        async for event in self._atransform_stream_with_config(one(), events, config):
             yield event
 
 
