@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from byokg.errors import ConfigError, EntityNotFound
+from byokg.files import Closing
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.text.tabular import TableView, Tabular
 from byokg.types import Answer, EntityId, Node, Question, Triple
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from byokg.text.languages import LanguageChoice
 
 
-class KnowledgeGraph(Tabular):
+class KnowledgeGraph(Tabular, Closing):
     """Asks any store about single entities by id; whatever asks for many uses `store` and `traversal`.
 
     >>> kg = KnowledgeGraph.from_triples([("France", "capital", "Paris"), ("Seine", "flows_through", "Paris")])
@@ -97,14 +97,6 @@ class KnowledgeGraph(Tabular):
     def close(self) -> None:
         """Let go of a server's connections, or end an engine; a saved graph holds neither."""
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def schema(self) -> Schema:
         """Return node types and relations with counts."""

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Self, cast
 
 from filelock import BaseFileLock, FileLock
 
@@ -49,6 +49,20 @@ _LINES_BYTES = 1 << 24
 """Amount of a text held at once; more only for a single longer line."""
 
 _UNDECODED, _HALF_PAIR = re.compile("[\udc80-\udcff]"), re.compile("[\ud800-\udfff]")
+
+
+class Closing:
+    """Base of all that holds resources: the end of a `with` block closes it."""
+
+    def close(self) -> None:
+        """Release the resources; a second call does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def is_utf8(text: str) -> bool:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 
@@ -36,7 +35,7 @@ from byokg.errors import (
     RunError,
     RunIncomplete,
 )
-from byokg.files import sha256, user_cache
+from byokg.files import Closing, sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
@@ -136,7 +135,7 @@ _HASH_DIGITS = 8
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Closing):
     """A graph, and a pipeline over it. Leaving its `with` statement lets go of a server's connections."""
 
     store: GraphStore
@@ -181,12 +180,8 @@ class Session:
         """Return the identity of the graph for the run's record."""
         return fingerprint(self.store) if self.subgraphs is None else f"subgraphs:{self.subgraphs.checksum}"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Release the store, the model and the tracing."""
         self.store.close()
         if self.llm is not None:
             self.llm.close()

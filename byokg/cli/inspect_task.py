@@ -61,7 +61,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     dataset = read.build("dataset")
     candidates = pick(dataset, read.run, note)
     session = open_session(read, dataset, note)
-    atexit.register(session.__exit__, None, None, None)
+    atexit.register(session.close)
     examples = session.choose(candidates, read.run, note)
     grants = read.run.linking
     questions = {example.id: example.to_question(grants.entities, grants.hops) for example in examples}

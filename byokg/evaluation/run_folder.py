@@ -32,8 +32,7 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from byokg.errors import RunError
 from byokg.evaluation.cases import Case, join
@@ -68,7 +67,7 @@ from byokg.evaluation.records import (
     read_unfinished,
     unfinished_json,
 )
-from byokg.files import in_bytes, json_line, lock_file, remove_left_behind, write_file
+from byokg.files import Closing, in_bytes, json_line, lock_file, remove_left_behind, write_file
 from byokg.types import Spending
 
 QUESTIONS = "questions.jsonl"
@@ -338,7 +337,7 @@ def finished_metrics(path: Path, config: Mapping[str, Any]) -> Metrics | None:
     return read_metrics(path)
 
 
-class RunFolder:
+class RunFolder(Closing):
     """The record files of one run, open for appending by this process alone.
 
     Args:
@@ -368,12 +367,8 @@ class RunFolder:
                 raise RunError(f"cannot use run folder {str(path)!r}: {error}; choose another out=") from error
             self._open_files = open_files.pop_all()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Release the files and the pause; nothing more is recorded."""
         self._open_files.close()
         (self.path / PAUSED).unlink(missing_ok=True)
 

@@ -33,11 +33,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 from byokg.errors import ReplyStoreError
-from byokg.files import open_database, transaction
+from byokg.files import Closing, open_database, transaction
 from byokg.llm.messages import (
     Call,
     Reply,
@@ -105,7 +104,7 @@ class Count:
     """Of the replies' texts."""
 
 
-class RecordedReplies:
+class RecordedReplies(Closing):
     """Replies in a file; see the module's text. Fulfils `messages.ReplyStore`.
 
     Args:
@@ -127,14 +126,6 @@ class RecordedReplies:
         if mode != "off":
             with self._translated():
                 self._open()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def replay_only(self) -> bool:

@@ -29,14 +29,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit
-from byokg.files import new_folder, open_file_limits, write_json
+from byokg.files import Closing, new_folder, open_file_limits, write_json
 from byokg.graph.columnar.folder import ENGINE_FOLDERS, META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, NameMapping
@@ -120,7 +119,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
         shutil.rmtree(old, ignore_errors=True)
 
 
-class ArcadeStore(QueryableGraph):
+class ArcadeStore(QueryableGraph, Closing):
     """A graph that also answers Cypher.
 
     Threads may share it; their queries take turns, and a query's time limit counts from its turn. Several processes
@@ -222,14 +221,6 @@ class ArcadeStore(QueryableGraph):
         self._worker.close()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def id_property(self) -> str:

@@ -10,8 +10,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Self, TypeVar, overload
+from typing import TypeVar, overload
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -26,6 +25,7 @@ from tenacity import (
 
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound, StoreUnavailable
+from byokg.files import Closing
 from byokg.graph.cancellation import CancelToken, check
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.read_cache import EdgeCache, SchemaCache
@@ -60,7 +60,7 @@ _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
-class NumberingStore(QueryableGraph):
+class NumberingStore(QueryableGraph, Closing):
     """A store that numbers nodes and relations by its server's keys, in the order of first use.
 
     Numbers are valid within this object only, and never change. Threads may share it.
@@ -93,14 +93,6 @@ class NumberingStore(QueryableGraph):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release connections, and stop background reads."""
