@@ -362,7 +362,7 @@ class RowsEvidence(Evidence):
     total: int = 0
     """Rows of the whole result where `truncated`, as far as they were counted; 0 if they were not."""
     exact: bool = True
-    """False if the result has more rows than `total`."""
+    """False if the result has more rows than `total`, or more than `rows` and `left_out` without its own LIMIT."""
     readings: tuple[str, ...] = ()
     """Literals of the query that were read as other values, a line each: `'Powel' read as 'Powell' (Person.name)`."""
     unseen: tuple[tuple[Cell, ...], ...] = ()

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
@@ -202,9 +201,7 @@ class _TableWriter:
             self._kinds.setdefault(key, set()).add(_kind(value))
         self._rows.write(json.dumps([*cells, dict(properties)]) + "\n")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Write the header and then all rows."""
         self._rows.close()
         if error is None:

@@ -274,7 +274,7 @@ class ContextWriter:
         events = events_on(self._store, walks, names)
         legs = {node for of in events.values() for _, edges in of for edge in edges for node in (edge.head, edge.tail)}
         names |= node_names(self._store, sorted(legs - names.keys()))
-        if events and not any(_DATE.match(names[node]) for node in legs):
+        if events and not any(map(_DATE.match, names.values())):
             notes = "\n\n".join(filter(None, (UNDATED, notes)))
         lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events, twin_relations(self._store))
         complete = (item for item in ranked if isinstance(item, PathEvidence) and item.id in asked | guessed)

@@ -15,6 +15,7 @@ from byokg.errors import at_least
 from byokg.graph.pathql.query import connecting
 from byokg.graph.property_view import is_value
 from byokg.graph.schema_text import RelationLimits
+from byokg.graph.value_indexes import nodes_holding
 from byokg.linking.demonstrations import Examples
 from byokg.linking.llm_linker import LlmLinker, Task
 from byokg.linking.parts import Budgets, Parts, RetrieverFactory
@@ -29,11 +30,13 @@ from byokg.pipelines.loop import ENDED, KGLinker, is_new, make_answer, propose_a
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.text.names import normalize_label, normalize_name
+from byokg.text.values import read_literal
 from byokg.types import (
     Answer,
     AnswerItem,
     Artifacts,
     Context,
+    EntityId,
     Evidence,
     Linked,
     NodeEvidence,
@@ -59,15 +62,22 @@ DESCRIBED = 4
 JOINED = 4
 """Linked entities whose edges to one another precede the first call: walks never enter another topic entity."""
 
+EXPLORED = 3
+"""Entities named by the model alone, and holders of one value in the question, that are walked from, at most."""
+
 MET = 10
 """Nodes at the end of the likeliest walk whose properties precede the first call, as far as the question names them."""
+
+JOINING = 30
+"""Entries of a list about an entity of an earlier round alone, up to which it shows how that leads to a later one."""
 
 _SCHEMA = "# Schema of the graph\n\n"
 
 _MORE = "If these facts do not hold the answer, ask for what is missing; you will see what was found."
 _LAST = (
-    "Nothing more can be retrieved: answer from these facts now. If they confirm only a part of what is asked, and "
-    "only one candidate fits that part, write it, with (partly) behind its citation; else leave <answers> empty."
+    "Nothing more can be retrieved: answer from these facts now. If they confirm only a part of what is asked, write "
+    "the one candidate in them that most likely fits the rest as well, by your own knowledge, with (partly) behind its "
+    "citation. Without a candidate, leave <answers> empty."
 )
 
 
@@ -108,7 +118,9 @@ class Lean:
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
         clock = StageClock()
-        context = self._retrieved(question, Context(question=question.text), self.first, clock)
+        context = self._explored(question, Context(question=question.text), clock)
+        if not context.rounds[0].linked.entities and (holders := self._holders(question)):
+            context = self._explored(replace(question, topic_ids=holders), Context(question=question.text), clock)
         items: list[AnswerItem] = []
         for left in reversed(range(self.calls)):
             with clock.stage("answer"):
@@ -126,17 +138,37 @@ class Lean:
                     artifacts, linked, [], [Step(ENDED, {}, {"because": "nothing new was asked for"})]
                 )
                 break
-            context = self._retrieved(question, context, _FixedProposer(artifacts), clock)
+            context = self._requested(question, context, artifacts, linked, clock)
         return make_answer(question, items, context, clock.seconds)
 
-    def _retrieved(self, question: Question, context: Context, linker: KGLinker, clock: StageClock) -> Context:
-        """Return the context with one more round: a linker's artifacts, linked, and the evidence for them."""
-        artifacts, linked = propose_and_link(linker, self.parts.entities, question, context, clock)
+    def _explored(self, question: Question, context: Context, clock: StageClock) -> Context:
+        """Return the context with a round without the model: walks from topic entities, and what stands beside them."""
+        artifacts, linked = propose_and_link(self.first, self.parts.entities, question, Context(), clock)
         request = Request(question, artifacts, linked, context)
         found = retrieve_all(self.retrievers, request, clock)
-        if not context.rounds:
-            found.append([*self._described(linked), *self._joining(linked), *self._met(question, found)])
+        found.append([*self._described(linked), *self._joining(linked), *self._met(question, found)])
         return context.add(artifacts, linked, found, request.steps)
+
+    def _requested(
+        self, question: Question, context: Context, artifacts: Artifacts, linked: Linked, clock: StageClock
+    ) -> Context:
+        """Return the context with the round of a model's request, behind one of walks from entities that are new."""
+        known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
+        new = [id for id in best_first(linked.entities) if id not in known and not is_value(id)]
+        if new:
+            context = self._explored(replace(question, topic_ids=tuple(new[:EXPLORED])), context, clock)
+        request = Request(question, artifacts, linked, context)
+        return context.add(artifacts, linked, retrieve_all(self.retrievers, request, clock), request.steps)
+
+    def _holders(self, question: Question) -> tuple[EntityId, ...]:
+        """Return the nodes of the texts in a question that are properties of few nodes, such as a badge number."""
+        values, store, found = self.parts.entities.values, self.parts.store, dict[EntityId, None]()
+        for mention in () if values is None else values.find_mentions(question.text):
+            match = mention.matches[0]
+            named = isinstance(match.value, str) and not ((read := read_literal(match.value)) and read.kind == "date")
+            if named and match.exact and match.count <= EXPLORED and not match.edge:
+                found |= dict.fromkeys(store.ids(nodes_holding(store, match.type, match.property, match.value)))
+        return tuple(found)[:EXPLORED]
 
     def _described(self, linked: Linked) -> list[Evidence]:
         """Return the linked entities that have properties, as evidence: no path leads to the value of one."""
@@ -193,7 +225,7 @@ class Lean:
 def _narrowed(context: Context) -> Context:
     """Return a context without facts about entities that the model did not name again.
 
-    Facts that end at an entity of the last round, or at a node of its evidence, remain.
+    Short lists that hold an entity of the last round, or a node of its evidence, remain.
     """
     *earlier, last = context.rounds
     kept = {one.id for one in last.linked.entities}
@@ -207,23 +239,14 @@ def _narrowed(context: Context) -> Context:
             evidence=tuple(
                 item
                 for item in each.evidence
-                if not isinstance(item, PathEvidence) or item.source not in dropped or not met.isdisjoint(item.ends)
+                if not isinstance(item, PathEvidence)
+                or item.source not in dropped
+                or (len(item.ends) <= JOINING and not met.isdisjoint(item.ends))
             ),
         )
         for each in earlier
     ]
     return replace(context, rounds=(*rounds, last))
-
-
-class _FixedProposer:
-    """Proposes artifacts that were written already."""
-
-    def __init__(self, artifacts: Artifacts) -> None:
-        self._artifacts = artifacts
-
-    def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return them."""
-        return self._artifacts
 
 
 RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": PathRetriever, QUERY: QueryRetriever})

@@ -236,25 +236,31 @@ class QueryRetriever:
                     total, exact = max(total, len(counted)), not counted.truncated
                     unseen = counted.rows[len(rows) :] if counted.rows[: len(rows)] == rows.rows else ()
         shown = (engine.language, text, rows.columns, rows.rows, rows.truncated, joined)
-        behind = () if rows.truncated else self._behind(engine, checked, rows)
+        behind, exact = ((), exact) if rows.truncated else self._behind(engine, checked, rows)
         following = behind[0] if behind else ()
         return RowsEvidence(
             RETRIEVER, 1.0, *shown, total=total, exact=exact, unseen=unseen, left_out=len(behind), following=following
         )
 
-    def _behind(self, engine: QueryableGraph, checked: str, rows: Rows) -> tuple[tuple[Cell, ...], ...]:
-        """Return the rows behind a query's own LIMIT, which show ties; none if they are unknown.
+    def _behind(self, engine: QueryableGraph, checked: str, rows: Rows) -> tuple[Sequence[tuple[Cell, ...]], bool]:
+        """Return the rows behind a query's own LIMIT, which show ties, and whether these are all; none if unknown.
 
-        As many are requested as are read, so that an engine may stop there.
+        Hardly more are requested than are read, so that an engine may stop there. Which of several tied rows stand
+        before a LIMIT may differ between two runs.
         """
-        wider = _LIMIT.sub(f"LIMIT {self._limits.max_rows}", checked)
+        wider = _LIMIT.sub(f"LIMIT {self._limits.max_rows + 1}", checked)
         if wider == checked or len(rows) >= self._limits.max_rows:
-            return ()
+            return (), True
         try:
             every = engine.run(wider, limits=self._limits)
         except QueryFailed:
-            return ()
-        return every.rows[len(rows) :] if every.rows[: len(rows)] == rows.rows else ()
+            return (), True
+        rest = list(every.rows)
+        for row in rows.rows:
+            if row not in rest:
+                return (), True
+            rest.remove(row)
+        return rest, not every.truncated
 
     def _joined(self, rows: Rows) -> dict[EntityId, str]:
         """Describe the first nameless nodes in rows by their neighbours: a model often returns a mediator, and means

@@ -227,7 +227,8 @@ def rows_head(item: RowsEvidence) -> str:
     read = f" ({'; '.join(map(on_one_line, item.readings))})" if item.readings else ""
     if item.left_out:
         following = row_text(item.following, NOTHING).strip()
-        read += f" ({len(item.rows) + item.left_out:,} without LIMIT, the next is {following})"
+        least = "" if item.exact else "at least "
+        read += f" ({least}{len(item.rows) + item.left_out:,} without LIMIT, the next is {following})"
     columns = " | ".join(map(clean, item.columns))
     return f"Query {on_one_line(item.query, _QUERY)}\n  returned {count}{read}: {columns}"
 

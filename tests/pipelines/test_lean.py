@@ -9,6 +9,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
+from byokg.graph.traversal import neighbours, triples
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.messages import to_langchain
@@ -60,6 +61,17 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
     assert supported(graph, "how long is Alien", reply) == ["117"]
 
 
+def test_the_node_with_a_value_that_the_question_names_is_walked_from() -> None:
+    officer = Node(EntityId("o1"), "o1", "Officer", {"badge_no": "70-5119724"})
+    graph = ColumnarGraph.from_records(
+        [officer, Node(EntityId("c1"), "Burglary", "Crime")],
+        [Triple(EntityId("c1"), "investigated_by", EntityId("o1"))],
+        name="badges",
+    )
+    reply = Rule("<answers>Burglary [e1-e9]</answers>", contains=("investigated_by ← Burglary", "70-5119724"))
+    assert supported(graph, "what was investigated by badge 70-5119724", reply) == ["Burglary"]
+
+
 def test_an_edge_between_two_linked_entities_is_the_first_fact() -> None:
     graph = ColumnarGraph.from_records(
         [
@@ -95,7 +107,18 @@ def test_a_reply_without_answers_asks_for_another_round_and_the_last_one_must_an
         ("James Cameron", "James Cameron", "supported")
     ]
     assert len(meter.sent) == 2
-    assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien", "Titanic"]
+    assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien", "Titanic", "Titanic"]
+
+
+def test_entities_that_only_the_model_names_are_walked_from_as_topic_entities() -> None:
+    graph = films()
+    lost = Question("q1", "who starred in that film about a ship")
+    names = Rule("<entities>Titanic</entities>\n<paths>\n</paths>")
+    [actor, *_] = [
+        triple.tail for triple in triples(graph, neighbours(graph, [EntityId("Titanic")], relations=["starred_actors"]))
+    ]
+    answer, meter = asked(lost, Rule(f"<answers>{actor} [e1-e99]</answers>", contains=(LAST, "starred_actors")), names)
+    assert [(item.name, item.support) for item in answer.items] == [(actor, "supported")] and len(meter.sent) == 2
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])

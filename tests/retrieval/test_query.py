@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,23 @@ class TestRows:
         assert isinstance(every, RowsEvidence)
         assert (1 + item.left_out, item.following) == (len(every.rows), every.rows[1])
         assert f"({len(every.rows)} without LIMIT, the next is {every.rows[1][0]})" in rows_head(item)
+
+    def test_tied_rows_may_change_places_behind_a_limit(
+        self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def run(store: ArcadeStore, text: str, *more: Any, **named: Any) -> Rows:
+            rows = ran(store, text, *more, **named)
+            return rows if text == query else replace(rows, rows=rows.rows[::-1])
+
+        ran, query = ArcadeStore.run, "MATCH (c:Country) RETURN c.name AS name ORDER BY 1 LIMIT 2"
+        monkeypatch.setattr(ArcadeStore, "run", run)
+        (item,) = retrieved(arcade, query)
+        assert isinstance(item, RowsEvidence) and item.left_out == len(COUNTRIES) - 2 and item.exact
+        assert item.following not in item.rows
+
+    def test_more_rows_than_are_read_behind_a_limit_are_at_least_so_many(self, arcade: ArcadeStore) -> None:
+        (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name AS name ORDER BY name LIMIT 1", max_rows=2)
+        assert isinstance(item, RowsEvidence) and "(at least 2 without LIMIT, the next is" in rows_head(item)
 
     def test_rows_beyond_the_limit_are_cut_and_told(self, arcade: ArcadeStore) -> None:
         (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)

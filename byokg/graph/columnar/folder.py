@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -555,9 +554,7 @@ class BatchFile:
         columns = [pa.concat_arrays([pa.array([], column.type), *column.chunks]) for column in rows.columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Write the rest: at least one batch, so that an empty graph has its columns, too."""
         with self._open:
             if error is None and self._waiting.num_columns:
