@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from rich.console import Console
 
 from byokg.cli.config import Settings, read_settings
 from byokg.cli.eval_commands import Grid, Job, run_grid
-from byokg.cli.evaluation import evaluate, open_questions
+from byokg.cli.evaluation import evaluate, open_questions, open_store
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, note, print_line
 from byokg.errors import ConfigError, MissingExtra, RunError
 from byokg.evaluation.comparability import PublishedData, PublishedResult, PublishedTable, read_tables
@@ -40,6 +41,8 @@ PIPELINES = ("direct", "text", "byokg_scoring", "byokg", "byokg_lean")
 
 _MODEL = ("llm.provider=recorded", "llm.model=strong-language-model")
 _DIGITS = 12
+_PROCESSES = 2
+"""Of the questions without a language model."""
 
 _QUERY_S = 300
 """Seconds of a query in the comparison: a limit that a busy machine meets would change prompts."""
@@ -56,21 +59,58 @@ def demo(
     Needs no key, GPU or server. Both tables are computed: only the replies of the language model are read from a
     recording (byokg/data/replies), whose queries need an openCypher engine: pip install 'byokg[cypher]'.
     """
-    cache = [] if out is None else [f"graph.cache={out}"]
-    folder = [] if out is None else [f"out={out / 'offline'}"]
-    output = Output(quiet=quiet)
-    evaluate(read_settings(["pipeline=offline", "dataset=atlas", *cache, *folder]), output)
-    print_line(output.out, "")
-    if not RECORDING.is_file():
-        print_line(
-            output.out, "no replies are recorded for the comparison of pipelines with a language model: make record"
-        )
-    elif importlib.util.find_spec("arcadedb_embedded") is None:
-        print_line(output.out, str(MissingExtra("arcadedb-embedded", "cypher", "the replayed comparison")))
-    else:
-        replay(RECORDING, out or Path("runs") / f"demo-{sha256(RECORDING)[:_DIGITS]}", cache, output)
+    from byokg.evaluation.run_folder import code_version
+
+    folder, output = out or Path("runs") / f"demo-{code_version().digest}", Output(quiet=quiet)
+    cache = () if out is None else (f"graph.cache={out}",)
+    words, answered = ("pipeline=offline", "dataset=atlas", *cache), folder / "offline"
+    comparison: Table | str
+    with sharded(words, answered, output):
+        if not RECORDING.is_file():
+            comparison = "no replies are recorded for the comparison of pipelines with a language model: make record"
+        elif importlib.util.find_spec("arcadedb_embedded") is None:
+            comparison = str(MissingExtra("arcadedb-embedded", "cypher", "the replayed comparison"))
+        else:
+            comparison = replay(RECORDING, folder, cache, output)
+    evaluate(read_settings([*words, f"out={answered}"]), replace(output, quiet=True))
+    output.out.print()
+    output.out.print(comparison)
+    print_line(output.out, f"run folders: {folder}")
     if not quiet:
         note('next: byokg ask "Which countries does the Danube flow through?" dataset=atlas')
+
+
+@contextmanager
+def sharded(words: Sequence[str], out: Path, output: Output) -> Iterator[None]:
+    """Evaluate in processes, a shard each, while something else is done; at the end the whole run is in `out`.
+
+    Raises:
+        RunError: a process failed, for the reason on standard error.
+    """
+    from byokg.evaluation.run_folder import METRICS_FILE
+    from byokg.evaluation.runner import merge_runs
+
+    if (out / METRICS_FILE).is_file():
+        yield
+        return
+    settings = read_settings(words)
+    open_store(settings, settings.build("dataset"), output.note).close()  # the processes find its graph built
+    output.note(f"answering the questions without a language model, in {_PROCESSES} processes")
+    command = (sys.executable, "-P", "-m", "byokg", "eval", "--quiet", *words)
+    shards = {out.with_name(f"{out.name}-{n}"): f"shard={n}/{_PROCESSES}" for n in range(1, _PROCESSES + 1)}
+    silent = subprocess.DEVNULL
+    processes = [subprocess.Popen((*command, shard, f"out={part}"), stdout=silent) for part, shard in shards.items()]
+    try:
+        yield
+        for process in processes:
+            process.wait()
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    merge_runs(tuple(shards), out)
+    for part in shards:
+        shutil.rmtree(part)
 
 
 def replay_settings(pipeline: str, out: Path, replies: Path, *more: str) -> Settings:
@@ -87,14 +127,17 @@ def replay_settings(pipeline: str, out: Path, replies: Path, *more: str) -> Sett
     return read_settings([*fixed, f"pipeline={pipeline}", *_MODEL, *place, *more])
 
 
-def replay(recording: Path, folder: Path, more: Sequence[str], output: Output) -> None:
-    """Run all pipelines of the comparison from recorded replies, and print it.
+def replay(recording: Path, folder: Path, more: Sequence[str], output: Output) -> Table:
+    """Run all pipelines of the comparison from recorded replies.
 
     Args:
         recording: exported replies.
         folder: parent of the run folders.
         more: further settings of each run.
-        output: consoles of the table, and of notes.
+        output: console of notes.
+
+    Returns:
+        The comparison.
 
     Raises:
         RunError: a prompt has no recorded reply.
@@ -121,8 +164,7 @@ def replay(recording: Path, folder: Path, more: Sequence[str], output: Output) -
             raise
         _check_replies(pipeline, folder / pipeline)
     runs = read_runs([folder / pipeline for pipeline in PIPELINES])
-    output.out.print(comparison_table(runs, f"{runs[0].config['dataset']['name']}: recorded replies, no new call"))
-    print_line(output.out, f"run folders: {folder}")
+    return comparison_table(runs, f"{runs[0].config['dataset']['name']}: recorded replies, no new call")
 
 
 def _check_replies(pipeline: str, folder: Path) -> None:

@@ -127,11 +127,11 @@ class QueryAnswers:
         ranking = QueryRanking(schema, words, view, self.weights.ranking)
         execution = QueryExecution(executor)
         found = []
-        for _, graph in QuerySearch(ranking).candidates(most):
-            result = execution.run(graph)
-            whole = len(schema.members(graph.variables[0].type))
-            features = np.concatenate((ranking.features(graph), result_features(graph, len(result.nodes), whole)))
-            found.append(RankedQuery(weighted(features, self.weights.ranking), graph, result, features))
+        for one in QuerySearch(ranking).candidates(most):
+            result = execution.run(one.graph)
+            whole = len(schema.members(one.graph.variables[0].type))
+            features = np.concatenate((one.features, result_features(one.graph, len(result.nodes), whole)))
+            found.append(RankedQuery(float(weighted(features, self.weights.ranking)), one.graph, result, features))
         found.sort(key=lambda each: -each.score)
         return view, found
 
@@ -298,7 +298,7 @@ class QueryConfidence:
 
     def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
         """Return the probability that the first answer is right."""
-        found = _queried(context)
+        found = next((i for i in context.evidence if isinstance(i, ComputedEvidence) and i.operation == QUERY), None)
         if found is None:
             return self._estimator.estimate(question, context, items)
         answer, missing = self._queries.answer(question.text), "other queries fit the question as well"
@@ -336,12 +336,6 @@ def _is_unrelated(query: RankedQuery) -> bool:
     feature = dict(zip(FEATURES, query.features.tolist(), strict=True))
     unnamed = feature["unheard_root"] > 1 - WORDS.synonym
     return feature["covered"] < SEARCH.covered or bool(feature["everything"] and unnamed)
-
-
-def _queried(context: Context) -> ComputedEvidence | None:
-    return next(
-        (item for item in context.evidence if isinstance(item, ComputedEvidence) and item.operation == QUERY), None
-    )
 
 
 def features_of(found: Sequence[RankedQuery]) -> Float64:

@@ -237,7 +237,7 @@ class QueryExecution:
         """Return the values to aggregate: of the root, or of the edges to a variable."""
         assert graph.projected is not None
         if graph.edge < 0:
-            return self._schema.measured(graph.projected, nodes)
+            return self._schema.column(graph.projected.name).measures(nodes)
         one = graph.variables[graph.edge]
         assert one.step is not None
         above = self._reduced(graph, one.parent)
@@ -311,7 +311,7 @@ class QueryExecution:
 
     def _best(self, made: Extremum, nodes: Int64) -> Int64:
         if made.property is not None:
-            measures = self._schema.measured(made.property, nodes)
+            measures = self._schema.column(made.property.name).measures(nodes)
         else:
             assert made.step is not None
             measures = self._schema.counted(nodes, made.step).astype(np.float64)

@@ -22,6 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -81,9 +82,10 @@ def shipped_weights() -> QueryWeights:
     return QueryWeights(*(np.array([held[part][name] for name in names], np.float64) for part, names in parts))
 
 
-def weighted(features: Float64, weights: Float64) -> float:
-    """Return the weighted sum of features; both are put on a grid, so that sums are equal on every CPU."""
-    return float((np.rint(features * SEARCH.grid) / SEARCH.grid) @ (np.rint(weights * SEARCH.grid) / SEARCH.grid))
+def weighted(features: Float64, weights: Float64) -> Float64:
+    """Return the weighted sum of each row of features; all are put on a grid, so that sums are equal on every CPU."""
+    sums: Float64 = (np.rint(features * SEARCH.grid) / SEARCH.grid) @ (np.rint(weights * SEARCH.grid) / SEARCH.grid)
+    return sums
 
 
 def result_features(graph: QueryGraph, nodes: int, whole: int) -> Float64:
@@ -95,6 +97,18 @@ def result_features(graph: QueryGraph, nodes: int, whole: int) -> Float64:
         whole: nodes of the root's type.
     """
     return np.array([nodes == 0, np.log1p(nodes) / 5, nodes == whole and len(graph.variables) == 1], np.float64)
+
+
+@dataclass(frozen=True)
+class ScoredGraph:
+    """A query graph with its score without its result."""
+
+    score: float
+    graph: QueryGraph
+    features: Float64
+    """In the order of `STRUCTURE`."""
+    cover: Float64
+    """(W,) how well it explains each word."""
 
 
 class QueryRanking:
@@ -119,46 +133,53 @@ class QueryRanking:
         """(E, W) similarities of words outside values."""
         self.best = self.heard.max(axis=1, initial=0.0)
         """(E,) of the best word."""
-        self._best_words: list[int] = self.heard.argmax(axis=1).tolist() if self.heard.shape[1] else []
         self._best_values: list[float] = self.best.tolist()
         best, relation = self._best_values, words.first_relation
         self.gains = [_gain(best[relation + step.relation], best[step.end]) for step in schema.steps]
         """Estimate of what each step is worth in a metapath without its relation, 0 at most."""
+        self.likeliest = [
+            sorted(
+                (one for one in steps if one.turn == "both" or one.start != one.end),
+                key=lambda one: -self.gains[one.number],
+            )
+            for steps in schema.steps_from
+        ]
+        """The steps of metapaths out of each type, the likeliest first."""
         self._mass = view.importance * content
         self._total = max(float(self._mass.sum()), 1e-9)
-        self._known: dict[QueryGraph, tuple[float, Float64]] = {}
+        self._numbers: dict[QueryGraph, int] = {}
+        self._known: list[ScoredGraph] = []
+        self._taken: dict[tuple[int, int], tuple[int, float, int]] = {}
+        self._again = (-np.sort(-self.heard[relation : words.first_property])).tolist()
         self._mentioned = self._type_mentions()
         self._first = self._first_words()
+        self._asked = list(view.asked) or self._first
+        self._root_asked: list[float] = view.explained[:, self._asked].max(axis=1, initial=0.0).tolist()
+        self._root_first: list[float] = self.heard[:, self._first].max(axis=1, initial=0.0).tolist()
 
-    def score(self, graph: QueryGraph) -> float:
-        """Return the score of a query graph without its result."""
-        return self._scored(graph)[0]
-
-    def features(self, graph: QueryGraph) -> Float64:
-        """Return the features of a query graph without its result, in the order of `STRUCTURE`."""
-        return self._scored(graph)[1]
-
-    def _scored(self, graph: QueryGraph) -> tuple[float, Float64]:
-        found = self._known.get(graph)
-        if found is None:
-            features = self._measured(graph)
-            found = self._known[graph] = weighted(features, self._weights), features
-        return found
+    def scored(self, graphs: Iterable[QueryGraph]) -> list[ScoredGraph]:
+        """Return query graphs with their scores, equal ones once, in the order of the first."""
+        numbers = dict.fromkeys([self._numbers.setdefault(one, len(self._numbers)) for one in graphs])
+        new = tuple(islice(self._numbers, len(self._known), None))
+        if new:
+            elements = [self._elements(one) for one in new]
+            bounds = np.cumsum([0, *map(len, elements[:-1])])
+            covers = np.maximum.reduceat(self.view.explained[[*chain(*elements)]], bounds, axis=0)
+            for one, cover in zip(new, covers, strict=True):
+                for test in one.constraints:
+                    cover[test.start : test.end] = 1.0
+            features = np.array(list(map(self._measured, new, weighted(1 - covers, self._mass).tolist())))
+            scores = weighted(features, self._weights).tolist()
+            self._known += map(ScoredGraph, scores, new, features, covers)
+        return [self._known[number] for number in numbers]
 
     # What the question names
 
     def _type_mentions(self) -> dict[int, int]:
         """Return how often the question names each type, by words that name it best."""
         types = self.heard[: self.words.first_relation]
-        found: dict[int, int] = defaultdict(int)
-        before = -1
-        for at in range(types.shape[1]):
-            best = int(types[:, at].argmax())
-            named = best if types[best, at] >= WORDS.named else -1
-            if named >= 0 and named != before:
-                found[named] += 1
-            before = named
-        return found
+        named = np.where(types.max(axis=0) >= WORDS.named, types.argmax(axis=0), -1).tolist()
+        return Counter(type for type, _ in groupby(named) if type >= 0)
 
     def _first_words(self) -> list[int]:
         """Return the first words of the question that name a type or a property, side by side."""
@@ -169,11 +190,11 @@ class QueryRanking:
 
     def repeated_gain(self, step: TypedStep, path: Sequence[TypedStep], repeats: int) -> float:
         """Return an estimate of what a step is worth whose relation occurs in a metapath already, 0 at most."""
-        row = self.heard[self.words.first_relation + step.relation]
-        heard = float(np.sort(row)[-1 - repeats]) if repeats < len(row) else 0.0
+        row = self._again[step.relation]
+        heard = row[repeats] if repeats < len(row) else 0.0
         if path[-1].relation == step.relation and step.start != step.end:
             heard -= 0.3
-        return _gain(heard, float(self.best[step.end]))
+        return _gain(heard, self._best_values[step.end])
 
     def heard_at(self, step: TypedStep) -> int:
         """Return the word that names a step best; -1 if none does."""
@@ -181,9 +202,9 @@ class QueryRanking:
         at = int(row.argmax()) if len(row) else -1
         return at if at >= 0 and row[at] >= WORDS.some else -1
 
-    def unexplained(self, graph: QueryGraph) -> Float64 | None:
-        """Return for each element how well it explains a word that the query graph does not: (E,); None without any."""
-        places = np.flatnonzero(self._outside & (self._cover(graph) < WORDS.heard))
+    def unexplained(self, cover: Float64) -> Float64 | None:
+        """Return for each element how well it explains a word that a query graph does not: (E,); None without any."""
+        places = np.flatnonzero(self._outside & (cover < WORDS.heard))
         return self.view.explained[:, places].max(axis=1) if len(places) else None
 
     def measure_heard(self, property: Property) -> float:
@@ -213,12 +234,6 @@ class QueryRanking:
 
     # Features
 
-    def _cover(self, graph: QueryGraph) -> Float64:
-        cover: Float64 = self.view.explained[self._elements(graph)].max(axis=0, initial=0.0)
-        for one in graph.constraints:
-            cover[one.start : one.end] = 1.0
-        return cover
-
     def _elements(self, graph: QueryGraph) -> list[int]:
         """Return the elements of a query graph, which may explain words."""
         relation, property = self.words.first_relation, self.words.first_property
@@ -237,15 +252,14 @@ class QueryRanking:
             elements.append(property + graph.projected.number)
         return elements
 
-    def _measured(self, graph: QueryGraph) -> Float64:
+    def _measured(self, graph: QueryGraph, uncovered: float) -> list[float]:
         row = dict.fromkeys(STRUCTURE, 0.0)
-        uncovered = weighted(1 - self._cover(graph), self._mass)
         row["uncovered"], row["covered"] = uncovered, 1 - uncovered / self._total
         self._measure_tree(graph, row)
         self._measure_values(graph, row)
         self._measure_answer(graph, row)
         self._measure_operators(graph, row)
-        return np.array(list(row.values()))
+        return list(row.values())
 
     def _measure_values(self, graph: QueryGraph, row: dict[str, float]) -> None:
         constraints = graph.constraints
@@ -261,21 +275,20 @@ class QueryRanking:
             row["edges_tested"] += one.property.relation >= 0
 
     def _measure_answer(self, graph: QueryGraph, row: dict[str, float]) -> None:
-        view, root, asked = self.view, graph.variables[0], list(self.view.asked) or self._first
+        root = graph.variables[0]
         if graph.projected is None or graph.edge >= 0:
-            row["unheard_root"] = 1 - float(self.best[root.type])
-            row["root_asked"] = float(view.explained[root.type, asked].max(initial=0.0)) if asked else 0.0
-            row["root_first"] = float(self.heard[root.type, self._first].max(initial=0.0))
+            row["unheard_root"] = 1 - self._best_values[root.type]
+            row["root_asked"], row["root_first"] = self._root_asked[root.type], self._root_first[root.type]
         if graph.projected is not None:
             heard = self.heard[self.words.first_property + graph.projected.number] * self._unclaimed(graph.constraints)
             row["projected"], row["projected_heard"] = 1.0, float(heard.max(initial=0.0))
-            row["projected_asked"] = float(heard[asked].max(initial=0.0)) if asked else 0.0
+            row["projected_asked"] = float(heard[self._asked].max(initial=0.0))
             row["projected_fixed"] = float(
                 any(one.property is graph.projected and one.test == "=" for one in root.constraints)
             )
             row["projected_first"] = float(heard[self._first].max(initial=0.0))
             if graph.edge < 0:
-                row["root_first"] = 0.5 * float(self.heard[root.type, self._first].max(initial=0.0))
+                row["root_first"] = 0.5 * self._root_first[root.type]
 
     def _unclaimed(self, constraints: Sequence[Constraint]) -> Float64:
         """Return 0 for words next to values that name their properties, 1 for others: (W,)."""
@@ -315,18 +328,13 @@ class QueryRanking:
         """Measure steps and types; each uses a word of its own."""
         variables = graph.variables
         row["steps"] = float(len(variables) - 1)
-        inner = {one.parent for one in variables}
-        counts = Counter(one.type for one in variables)
-        row["mentions_missing"] = float(sum(max(0, count - counts[type]) for type, count in self._mentioned.items()))
-        row["mentions_extra"] = float(
-            sum(max(0, count - max(1, self._mentioned.get(type, 0))) for type, count in counts.items())
-        )
+        inner, types = {one.parent for one in variables}, [one.type for one in variables]
+        row["mentions_missing"] = sum(max(0, count - types.count(type)) for type, count in self._mentioned.items())
+        row["mentions_extra"] = sum(max(0, types.count(one) - max(1, self._mentioned.get(one, 0))) for one in {*types})
         place = self._placed(graph, row)
-        used: set[int] = set()
-        if len(variables) > 1 and counts[variables[0].type] > 1:
-            self._take(variables[0].type, used)
+        used = self._take(types[0], 0)[2] if types[0] in types[1:] else 0
         for at, one in enumerate(variables[1:], 1):
-            value = self._take(one.type, used)[1]
+            _, value, used = self._take(one.type, used)
             bare = not one.constraints and at not in inner
             row["unheard_types"] += (1 - value) * (0.5 if one.constraints and at not in inner else 1.0)
             if bare and one.extremum is None:
@@ -346,28 +354,25 @@ class QueryRanking:
         """Return the word that names each step, and measure the steps without one."""
         relation = self.words.first_relation
         steps = [(at, relation + one.step.relation) for at, one in enumerate(graph.variables) if one.step is not None]
-        used: set[int] = set()
-        place: dict[int, int] = {}
-        for at, element in sorted(steps, key=lambda each: -self.best[each[1]]):
-            best, value = self._take(element, used)
+        used, place = 0, dict[int, int]()
+        for at, element in sorted(steps, key=lambda each: -self._best_values[each[1]]):
+            best, value, used = self._take(element, used)
             row["unheard_steps"] += 1 - value
             if value >= WORDS.some:
                 place[at] = best
         return place
 
-    def _take(self, element: int, used: set[int]) -> tuple[int, float]:
-        """Return the word that names an element best, and how well; a word counts less when it is used again."""
-        if not self._best_words:
-            return -1, 0.0
-        best, value = self._best_words[element], self._best_values[element]
-        if best in used:
+    def _take(self, element: int, used: int) -> tuple[int, float, int]:
+        """Return the word that names an element best, how well, and the words used then; one counts less when used."""
+        if not self.heard.shape[1]:
+            return -1, 0.0, used
+        if (element, used) not in self._taken:
             row = self.heard[element].copy()
-            row[list(used)] *= WORDS.again
+            row[[at for at in range(len(row)) if used >> at & 1]] *= WORDS.again
             best = int(row.argmax())
             value = float(row[best])
-        if value >= WORDS.some:
-            used.add(best)
-        return best, value
+            self._taken[element, used] = best, value, used | (value >= WORDS.some) << best
+        return self._taken[element, used]
 
 
 def _gain(step: float, type: float) -> float:
@@ -398,20 +403,18 @@ class QuerySearch:
         self._schema, self._words = ranking.schema, ranking.words
         self._paths: dict[int, dict[int, list[_Path]]] = {}
 
-    def candidates(self, most: int) -> list[tuple[float, QueryGraph]]:
+    def candidates(self, most: int) -> list[ScoredGraph]:
         """Return the best query graphs with their scores, before execution."""
-        scored = [(self._ranking.score(one), one) for one in dict.fromkeys(self._complete())]
-        scored.sort(key=lambda each: -each[0])
-        return scored[:most]
+        return sorted(self._ranking.scored(self._complete()), key=lambda each: -each.score)[:most]
 
     def _complete(self) -> Iterator[QueryGraph]:
-        beam = [QueryGraph((QueryVariable(type),)) for type in self._roots()]
+        beam = self._ranking.scored(QueryGraph((QueryVariable(type),)) for type in self._roots())
         for group in self._view.spans:
             beam = self._pruned(beam, (new for one in beam for new in self._attached(one, group)))
         for _ in range(SEARCH.named):
             beam = self._pruned(beam, (new for one in beam for new in self._named(one)))
         for one in beam:
-            for turned in self._turned(one):
+            for turned in self._turned(one.graph):
                 for counted in self._counted(turned):
                     for ordered in self._ordered(counted):
                         yield from self._returned(ordered)
@@ -432,24 +435,22 @@ class QuerySearch:
                     scores[test.property.type] += 0.2
         return [int(type) for type in np.argsort(-scores, kind="stable")[: SEARCH.roots]]
 
-    def _pruned(self, beam: Sequence[QueryGraph], growths: Iterable[_Growth]) -> list[QueryGraph]:
+    def _pruned(self, beam: Sequence[ScoredGraph], growths: Iterable[_Growth]) -> list[ScoredGraph]:
         """Return the best of some query graphs and of those grown out of them, of these the likeliest."""
         likely = heapq.nlargest(SEARCH.grown, growths, key=lambda each: each[0])
         grown = (_grown(graph, at, path, test) for _, graph, at, path, test in likely)
-        scored = [(self._ranking.score(one), one) for one in dict.fromkeys([*beam, *grown])]
-        scored.sort(key=lambda each: -each[0])
         of_root: dict[int, int] = defaultdict(int)
-        kept: list[QueryGraph] = []
-        for _, one in scored:
-            root = one.variables[0].type
+        kept: list[ScoredGraph] = []
+        for one in sorted(self._ranking.scored((*(each.graph for each in beam), *grown)), key=lambda each: -each.score):
+            root = one.graph.variables[0].type
             if of_root[root] < SEARCH.per_root and len(kept) < SEARCH.beam:
                 of_root[root] += 1
                 kept.append(one)
         return kept
 
-    def _attached(self, graph: QueryGraph, group: Sequence[Constraint]) -> Iterator[_Growth]:
+    def _attached(self, scored: ScoredGraph, group: Sequence[Constraint]) -> Iterator[_Growth]:
         """Yield the attachments of one of some alternative constraints."""
-        base = self._ranking.score(graph)
+        base, graph = scored.score, scored.graph
         for test in group:
             worth = base + test.near + 3 * test.quality
             type = test.property.type
@@ -463,12 +464,12 @@ class QuerySearch:
                 for gain, path in self._paths_from(variable.type).get(type, ()):
                     yield worth + gain, graph, at, path, test
 
-    def _named(self, graph: QueryGraph) -> Iterator[_Growth]:
+    def _named(self, scored: ScoredGraph) -> Iterator[_Growth]:
         """Yield the steps to a type, or of a relation, that the question names and the query graph lacks."""
-        best = self._ranking.unexplained(graph)
+        best = self._ranking.unexplained(scored.cover)
         if best is None:
             return
-        base = self._ranking.score(graph)
+        base, graph = scored.score, scored.graph
         for at, variable in enumerate(graph.variables):
             for step in self._schema.steps_from[variable.type]:
                 if step.turn != "both" and step.start == step.end:
@@ -484,16 +485,20 @@ class QuerySearch:
         ranking, found = self._ranking, defaultdict[int, list[_Path]](list)
         partial: list[_Path] = [(0.0, ())]
         for hops in range(1, SEARCH.hops + 1):
-            grown: list[_Path] = []
-            for score, path in partial:
+            grown, least = list[tuple[float, int, int]](), -np.inf
+            for at, (score, path) in enumerate(partial):
                 used = [one.relation for one in path]
-                for step in self._schema.steps_from[path[-1].end if path else start]:
-                    if step.turn == "both" or step.start != step.end:
-                        repeats = used.count(step.relation)
-                        gain = ranking.repeated_gain(step, path, repeats) if repeats else ranking.gains[step.number]
-                        grown.append((score + gain, (*path, step)))
-            grown.sort(key=lambda each: -each[0])
-            partial = grown[: SEARCH.partial]
+                for step in ranking.likeliest[path[-1].end if path else start]:
+                    gain = ranking.gains[step.number]
+                    if score + gain < least:
+                        break  # what follows is worth less, a step of a repeated relation, too
+                    if repeats := used.count(step.relation):
+                        gain = ranking.repeated_gain(step, path, repeats)
+                    grown.append((-score - gain, at, step.number))
+                grown.sort()
+                del grown[SEARCH.partial :]
+                least = -grown[-1][0] if len(grown) == SEARCH.partial else -np.inf
+            partial = [(-cost, (*partial[at][1], self._schema.steps[number])) for cost, at, number in grown]
             kept: dict[int, int] = defaultdict(int)
             for score, path in partial:
                 end = path[-1].end

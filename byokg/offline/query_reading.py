@@ -48,9 +48,15 @@ class SchemaWords:
         self.labels: tuple[tuple[str, ...], ...] = tuple(labels)
         self._vocabulary = sorted({word for label in labels for word in label})
         place = {word: at for at, word in enumerate(self._vocabulary)}
-        self._of_label = [np.array([place[word] for word in label], np.int64) for label in labels]
-        self._joined = ["".join(label) for label in labels]
-        self._acronyms = ["".join(word[0] for word in label) for label in labels]
+        self._named = np.array([at for at, label in enumerate(labels) if label], np.int64)
+        """The elements with a label; of their labels the words, the first of each, and the worth of the words."""
+        self._spelled = np.array([place[word] for label in labels for word in label], np.int64)
+        self._begin = np.cumsum([0, *(len(labels[at]) for at in self._named[:-1])])
+        worth = [WORDS.modifier if rest else 1.0 for label in labels for rest in range(len(label) - 1, -1, -1)]
+        self._worth = np.array(worth, np.float64)
+        self._joined = defaultdict[str, list[int]](list)
+        for at, label in enumerate(labels):
+            self._joined["".join(label)].append(at)
         vectors = embedder.encode([*self._vocabulary, *(" ".join(label) for label in labels)])
         self._vectors, self._label_vectors = np.split(exact(vectors), [len(self._vocabulary)])
         self._known = {*self._vocabulary, *self._joined}
@@ -70,14 +76,12 @@ class SchemaWords:
         words = _scaled(self._vectors @ vector)
         for at, other in enumerate(self._vocabulary):
             words[at] = max(words[at], _lexical(word, plain, other, kin.alike))
-        labels = _scaled(self._label_vectors @ vector)
-        for at, (places, joined) in enumerate(zip(self._of_label, self._joined, strict=True)):
-            if not len(places):
-                labels[at] = 0.0
-                continue
-            own = words[places].copy()
-            own[:-1] *= WORDS.modifier
-            labels[at] = max(labels[at], own.max(), WORDS.equal * (joined in (plain, word)))
+        labels = np.zeros(len(self.labels))
+        if len(self._named):
+            own = np.maximum.reduceat(words[self._spelled] * self._worth, self._begin)
+            labels[self._named] = np.maximum(_scaled(self._label_vectors @ vector)[self._named], own)
+        for at in (*self._joined.get(plain, ()), *self._joined.get(word, ())):
+            labels[at] = WORDS.equal
         if word in _PERSONS:
             labels = np.maximum(labels, WORDS.person * self._personal)
         if word in _PLACES:
@@ -95,15 +99,11 @@ class SchemaWords:
         initials = "".join(word[0] for word in words)
         for at, label in enumerate(self.labels):
             for short in label:  # `LW` are the first letters of `lives with`
-                if 2 <= len(short) <= 3 and short in initials and not _vowel(short):
+                if 2 <= len(short) <= 3 and short in initials and set("aeiouy").isdisjoint(short):
                     begin = initials.index(short)
                     own = explained[at, begin : begin + len(short)]
                     np.maximum(own, WORDS.abbreviation, out=own)
         return explained
-
-
-def _vowel(word: str) -> bool:
-    return any(letter in "aeiouy" for letter in word)
 
 
 def _scaled(cosines: Float64) -> Float64:
@@ -431,9 +431,7 @@ class _NumberOrDate:
         if kind == "year":
             return None if self.month else (self.year, self.year)
         if kind == "date":
-            first = day_number(self.year, self.month, self.day)
-            last = day_number(self.year, self.month or 12, self.day or 31)
-            return first, last
+            return day_number(self.year, self.month, self.day), day_number(self.year, self.month or 12, self.day or 31)
         return None
 
 
@@ -526,8 +524,7 @@ def _date_range(piece: str, after: str) -> _NumberOrDate | None:
     if literal is None:
         return None
     if literal.kind == "date":
-        parts = [int(part) for part in str(literal.value).split("-")]
-        return _NumberOrDate(None, *parts)
+        return _NumberOrDate(None, *map(int, str(literal.value).split("-")))
     if literal.kind == "year":
         return _NumberOrDate(float(literal.value), int(literal.value))
     if literal.kind == "number" and isinstance(literal.value, int | float):

@@ -110,7 +110,7 @@ class TypedSchema:
         self.graph = graph
         self._lock = RLock()
         schema = graph.schema()
-        self.types = tuple(name for name in schema.node_types if name and not _technical(name))
+        self.types = tuple(name for name in schema.node_types if name and not name.startswith("_"))  # technical ones do
         self.type_words = tuple(words_of(name) for name in self.types)
         self._members: dict[int, Int64] = {}
         self._masks: dict[int, npt.NDArray[np.bool_]] = {}
@@ -230,10 +230,6 @@ class TypedSchema:
         form = _form(text)
         return (True, form) in self._forms or (read_literal(text) is None and (False, form) in self._forms)
 
-    def measured(self, property: Property, nodes: Int64) -> Float64:
-        """Return numbers that order the values of nodes: (N,), NaN for nodes without one."""
-        return self.column(property.name).measures(nodes)
-
     def passing(self, tests: Sequence[EdgeTest], edges: Int64) -> npt.NDArray[np.bool_]:
         """Mask the edges whose properties lie within bounds, or are of some values: (M,)."""
         kept = np.ones(len(edges), np.bool_)
@@ -309,10 +305,6 @@ class TypedSchema:
 
 
 _DIRECTIONS = {"out": Direction.OUT, "in": Direction.IN, "both": Direction.BOTH}
-
-
-def _technical(type: str) -> bool:
-    return type.startswith("_")
 
 
 def _form(text: str) -> str:
@@ -412,7 +404,8 @@ class _DistinctValues:
     @cached_property
     def order(self) -> Float64:
         """Return a number for each distinct value, by which they are ordered; NaN for one that has no order."""
-        first = any(int(found[1]) > 12 for value in self.distinct if (found := _slashed(value)))
+        texts = (value for value in self.distinct if isinstance(value, str))
+        first = any(int(found[1]) > 12 for text in texts if (found := SLASHED.fullmatch(text)))
         return np.array([measure_of(value, first) for value in self.distinct], np.float64)
 
     def measures(self, nodes: Int64) -> Float64:
@@ -432,10 +425,6 @@ def _number_kind(values: pa.Array) -> Kind:
     bounds = pc.min_max(values)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     return "year" if SCHEMA.first_year <= low and high <= SCHEMA.last_year and high - low > 0 else "number"
-
-
-def _slashed(value: Value) -> re.Match[str] | None:
-    return SLASHED.fullmatch(value) if isinstance(value, str) else None
 
 
 def _text_kind(texts: Sequence[str]) -> Kind:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import byokg.cli.reproduce_commands as commands
 from byokg.cli.config import read_settings
+from byokg.cli.evaluation import evaluate
 from byokg.cli.terminal import Output
 from byokg.errors import RunError
 from byokg.evaluation.comparability import read_tables
@@ -40,6 +41,8 @@ RULES = (
     ("Entity extraction", "<entities>\nHonduras\n</entities>\n<paths>\ncurrency\n</paths>\n<answers>\n</answers>"),
 )
 """The model that answers every prompt: the first text in a prompt decides."""
+
+SILENT = Output(Console(quiet=True), Console(quiet=True), quiet=True)
 
 ANSWER = "<answers>\nHonduran lempira [e1]\n</answers>"
 
@@ -77,7 +80,7 @@ def replayed(place: Path, recording: Path, patch: pytest.MonkeyPatch, out: Path)
     patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
     patch.setattr(commands, "QUESTIONS", place / "questions.txt")
     table = StringIO()
-    commands.replay(recording, out, (), Output(Console(file=table, width=80), Console(quiet=True)))
+    Console(file=table, width=80).print(commands.replay(recording, out, (), Output(quiet=True)))
     return table.getvalue()
 
 
@@ -158,9 +161,33 @@ def test_the_shipped_recording_is_small_and_whole(tmp_path: Path) -> None:
 @needs_engine
 @needs_recording
 def test_the_shipped_recording_has_a_reply_to_every_prompt(tmp_path: Path) -> None:
-    table = StringIO()
-    commands.replay(commands.RECORDING, tmp_path, (), Output(Console(file=table, width=80), Console(quiet=True)))
-    assert "40 questions" in " ".join(table.getvalue().split())
+    table = commands.replay(commands.RECORDING, tmp_path, (), Output(quiet=True))
+    assert "40 questions" in str(table.caption)
+
+
+def test_shards_in_processes_make_the_run_in_one_piece(tmp_path: Path) -> None:
+    words = ("pipeline=offline", "dataset=atlas", f"graph.cache={tmp_path}", "limit=3")
+    evaluate(read_settings([*words, f"out={tmp_path / 'one'}"]), SILENT)
+    for _ in range(2):  # the second time nothing is left to do
+        with commands.sharded(words, tmp_path / "both", SILENT):
+            pass
+        for name in ("config.yaml", "predictions.jsonl", "trace.jsonl", "metrics.json"):
+            assert (tmp_path / "both" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[:5] != "atlas") == ["both", "one"]
+
+
+def test_a_shard_that_fails_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("pipeline=offline", "dataset=atlas", f"graph.cache={tmp_path}", "limit=1")
+    with pytest.raises(RunError, match="both-1"), commands.sharded(words, tmp_path / "both", SILENT):
+        pass
+    assert "shard=2/2 divides 1 questions" in capfd.readouterr().err
+
+
+def test_an_error_meanwhile_ends_the_shards(tmp_path: Path) -> None:
+    words = ("pipeline=offline", "dataset=atlas", f"graph.cache={tmp_path}")
+    with pytest.raises(KeyboardInterrupt), commands.sharded(words, tmp_path / "both", SILENT):
+        raise KeyboardInterrupt
+    assert not (tmp_path / "both").exists()
 
 
 # Tables of papers
