@@ -146,7 +146,7 @@ class QueryAnswers:
         return QueryAnswer(
             best,
             cypher(schema, best.graph),
-            _probability(found, self.weights.confidence) * immaterial(widened),
+            round(1 / (1 + math.exp(-weighted(features_of(found), self.weights.confidence))), 6) * immaterial(widened),
             tuple((cypher(schema, one.graph), one.score) for one in found[1 : 1 + SEARCH.alternatives]),
             widened,
         )
@@ -368,10 +368,5 @@ def _log_odds(probability: float) -> float:
 
 def _equal(one: RankedQuery, other: RankedQuery) -> bool:
     """True if two query graphs have the same result."""
-    if one.result.values or other.result.values:
-        return one.result.values == other.result.values
-    return np.array_equal(one.result.nodes, other.result.nodes)
-
-
-def _probability(found: Sequence[RankedQuery], weights: Float64) -> float:
-    return round(1 / (1 + math.exp(-weighted(features_of(found), weights))), 6)
+    first, second = one.result, other.result
+    return first.values == second.values and (bool(first.values) or np.array_equal(first.nodes, second.nodes))

@@ -328,7 +328,5 @@ def _edge_tests(one: QueryVariable) -> list[EdgeTest]:
 
 
 def _compared(counts: Int64, test: CountTest) -> npt.NDArray[np.bool_]:
-    number = test.number
-    if test.test in (">", ">="):
-        return counts > number if test.test == ">" else counts >= number
-    return counts < number if test.test == "<" else counts <= number
+    compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[test.test]
+    return np.asarray(compare(counts, test.number), np.bool_)

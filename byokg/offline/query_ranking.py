@@ -213,7 +213,7 @@ class QueryRanking:
         assert order is not None
         at = self.words.first_property + property.number
         nouns = dict.fromkeys(word for noun in order.nouns for word in (noun, *noun.split()))
-        heard = max((float(self._of(word, at)) - 0.02 * place for place, word in enumerate(nouns)), default=0.0)
+        heard = max((self.words.of_word(word).item(at) - 0.02 * place for place, word in enumerate(nouns)), default=0.0)
         if order.dates and property.kind in ("date", "year", "time"):
             heard = max(heard, 0.7 if property.kind != "time" else 0.6)
         near = self.view.order_at
@@ -221,16 +221,13 @@ class QueryRanking:
             heard = max(heard, 0.95 * float(self.view.explained[at, near : near + 4].max(initial=0.0)))
         return heard
 
-    def _of(self, word: str, element: int) -> float:
-        return float(self.words.of_word(word)[element])
-
     def step_counted(self, step: TypedStep) -> float:
         """Return the similarity of a step and the things that the question's superlative counts, in [0, 1]."""
         order = self.view.demand.order
         assert order is not None
         relation = self.words.first_relation + step.relation
-        nouns = [word for noun in order.nouns for word in noun.split()]
-        return max((max(self._of(noun, step.end), self._of(noun, relation)) for noun in nouns), default=0.0)
+        heard = [self.words.of_word(word)[[step.end, relation]] for noun in order.nouns for word in noun.split()]
+        return max((float(each.max()) for each in heard), default=0.0)
 
     # Features
 

@@ -194,9 +194,7 @@ class QuestionReader:
             content[one.start : one.end] = False
         by_place = {start: at for at, (start, _) in enumerate(pieces)}
         places = [by_place.get(found.start(), -1) for found in WORD.finditer(demand.rest)]
-        roles = [NO_ROLE] * len(words)
-        for at, role in zip(places, parsed.roles, strict=False):
-            roles[at] = role if at >= 0 else roles[at]
+        roles = dict(zip(places, parsed.roles, strict=False))
         return QuestionView(
             text=text,
             words=words,
@@ -208,7 +206,7 @@ class QuestionReader:
             unknown=self._unknown(text, pieces, explained, spans, counts),
             demand=demand,
             asked=tuple(places[at] for at in parsed.answer_type_span if at < len(places) and places[at] >= 0),
-            roles=tuple(roles),
+            roles=tuple(roles.get(at, NO_ROLE) for at in range(len(words))),
             order_at=_after_order(demand, text, pieces),
             aggregate=aggregate,
         )
@@ -437,9 +435,7 @@ class _NumberOrDate:
 
 def _aggregate(words: Sequence[str], demand: QueryConstraints) -> Aggregate:
     """Return the aggregation of numbers that a question asks for."""
-    if not _AVERAGE.isdisjoint(words):
-        return "average"
-    return "sum" if not demand.count and not _SUM.isdisjoint(words) else ""
+    return "average" if {*words} & _AVERAGE else "sum" if {*words} & _SUM and not demand.count else ""
 
 
 def _content(words: Sequence[str], kept: Sequence[bool], aggregate: Aggregate) -> npt.NDArray[np.bool_]:

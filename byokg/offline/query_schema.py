@@ -552,10 +552,7 @@ class ValueSpotter:
             bare = end - start == 1 and (words[start].casefold() in FUNCTION_WORDS | QUESTION_WORDS | _BARE)
             if bare and not words[start].isupper():
                 continue
-            alternatives = [piece]
-            if (one := piece[: -len(words[end - 1])] + singular(words[end - 1])) != piece:
-                alternatives.append(one)
-            for each in alternatives:
+            for each in dict.fromkeys((piece, piece[: -len(words[end - 1])] + singular(words[end - 1]))):
                 found = self._distinct(
                     [*self._of_values(start, end, self._values.equal(each)), *self._named(start, end, each)]
                 )
