@@ -118,9 +118,10 @@ $(MADE):
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
+# Modules are compiled at their first import, since the demo imports a third of them.
 $(CORE): | $(MADE)
 	@echo 'installing byokg into $(VENV) (once; about 190 MB to download)'
-	@$(PIP) install --quiet -c constraints.txt -e '.[cypher]'
+	@$(PIP) install --quiet --no-compile -c constraints.txt -e '.[cypher]'
 	@touch $@
 
 $(DEV): | $(MADE)
