@@ -34,11 +34,15 @@ from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
 from byokg.index.vocabulary import Texts, Vocabulary, WordArrays
 from byokg.text.names import (
     ARTICLES,
+    FUNCTION_WORDS,
+    QUESTION_WORDS,
     encodable,
     fold,
     fold_words,
     leads_with_article,
+    name_essence,
     normalize_name,
+    respelt_words,
     singular,
     untitled,
 )
@@ -72,6 +76,12 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of scripts that leave no space between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
+
+_UNTELLING = FUNCTION_WORDS | QUESTION_WORDS
+
+_LOOKED_AT, _FEW_MORE, _RUN = 1 << 13, 2, 12
+"""Names with one word up to which they are looked at; words that these may have beside those of a text; words of a run
+that tell something."""
 
 _WHOLE = 4
 """A name of fewer letters is not taken for a part of a longer text; such a text only for a whole word of a name."""
@@ -527,7 +537,23 @@ class NameIndex:
             most: names for each text at most.
             cutoff: lowest score in [0, 1].
         """
-        return [self._with_words(text, most, cutoff) for text in texts]
+        return [_with_words(self._table, text, most, cutoff) for text in texts]
+
+    def loosely(self, words: Sequence[str]) -> list[tuple[int, int, str]]:
+        """Return first and last place of each run of folded words that is a name but for its form, and the name.
+
+        A run has two words at least (see `name_essence`); words of very many names do not count.
+        """
+        ends = [at for at, word in enumerate(words) if word not in _UNTELLING]
+        numbers = self._table.vocabulary.find([form for at in ends for form in (words[at], *respelt_words(words[at]))])
+        few = np.unique(numbers[(numbers >= 0) & (self._table.frequency(numbers) <= _LOOKED_AT)]).tolist()
+        holders, bounds = self._table.arrays.holders[:0], self._table.arrays.word_bounds
+        rows, held = np.unique(np.concatenate([holders, *map(self._table.holders, few)]), return_counts=True)
+        near = (held > 1) & (bounds[rows + 1] - bounds[rows] <= held + _FEW_MORE)
+        pairs = [(first, last) for at, first in enumerate(ends) for last in ends[at + 1 : at + _RUN]]
+        runs = {name_essence(words[first : last + 1]): (first, last) for first, last in pairs}
+        essences = {name: name_essence(fold_words(name)) for name in self._table.spelled(rows[near])}
+        return [(*runs[essence], name) for name, essence in essences.items() if essence in runs]
 
     # Inside
 
@@ -562,24 +588,6 @@ class NameIndex:
         found, _ = self._table.bearers(rows)
         return np.unique(found) if len(rows) > 1 else found
 
-    def _with_words(self, text: str, most: int, cutoff: float) -> list[NameMatch]:
-        words = [self._table.vocabulary.number(word) for word in dict.fromkeys(fold_words(text))]
-        form = compared(text)
-        if not form or min(words, default=-1) < 0:
-            return []
-        first, *others = sorted(words, key=lambda word: len(self._table.holders(word)))
-        rows = self._table.holders(first)
-        for word in others:
-            holders = self._table.holders(word)  # looked up, not merged: a common word may stand in millions of names
-            rows = rows[holders.take(np.searchsorted(holders, rows), mode="clip") == rows]
-        spellings = self._table.spelled(rows[:most])
-        found = scores(form, spellings, cutoff)
-        found.sort()
-        owners, at = self._table.bearers(rows[[position for position, _ in found]])
-        order = np.argsort(at, kind="stable")
-        ranked = [(int(owner), *found[place]) for owner, place in zip(owners[order], at[order].tolist(), strict=True)]
-        return [NameMatch(owner, spellings[position], score) for owner, position, score in ranked]
-
     def _resembling(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
         form = compared(text[: 4 * LONGEST])
         if not form or len(form) > LONGEST:
@@ -605,6 +613,25 @@ class NameIndex:
         if not best and effort is USUAL:
             best = _ranked(self._table, rows, _short_scores(form, spellings, cutoff), k)
         return [NameMatch(owner, spellings[at], score) for owner, score, at in best]
+
+
+def _with_words(table: NameTable, text: str, most: int, cutoff: float) -> list[NameMatch]:
+    """Return who bears the names that hold all words of a text."""
+    words = [table.vocabulary.number(word) for word in dict.fromkeys(fold_words(text))]
+    form = compared(text)
+    if not form or min(words, default=-1) < 0:
+        return []
+    first, *others = sorted(words, key=lambda word: len(table.holders(word)))
+    rows = table.holders(first)
+    for word in others:
+        holders = table.holders(word)  # looked up, not merged: a common word may stand in millions of names
+        rows = rows[holders.take(np.searchsorted(holders, rows), mode="clip") == rows]
+    spellings = table.spelled(rows[:most])
+    found = sorted(scores(form, spellings, cutoff))
+    owners, at = table.bearers(rows[[position for position, _ in found]])
+    order = np.argsort(at, kind="stable")
+    ranked = [(int(owner), *found[place]) for owner, place in zip(owners[order], at[order].tolist(), strict=True)]
+    return [NameMatch(owner, spellings[position], score) for owner, position, score in ranked]
 
 
 def _ranked(table: NameTable, rows: Int64, found: Sequence[tuple[int, float]], k: int) -> list[tuple[int, float, int]]:

@@ -30,7 +30,6 @@ from byokg.text.names import (
     normalize_name,
     other_names,
     relation_text,
-    respellings,
     split_words,
     untitled,
 )
@@ -324,6 +323,11 @@ class _NameLookup:
         text = untitled(text)
         return self.names.holding([text], _HITS, cutoff)[0] if len(text) > _SHORT else []
 
+    def loosely(self, text: str) -> list[str]:
+        """Return the names that are a text but for forms of words, connectives and initials."""
+        words = normalize_name(text).split()
+        return sorted(name for *run, name in self.names.loosely(words) if run == [0, len(words) - 1])
+
     def similar(self, texts: Sequence[str], pool: int, cutoff: float) -> list[list[NameMatch]]:
         """Return who bears names like each text: of those that a server's own index finds, if it has one."""
         if self.remote:
@@ -351,9 +355,10 @@ class EntityLinker:
     with a name equal to it after folding, or a name without its qualifier (`Titanic (film)`); nodes with another
     spelling of the same date, year or number (see `literals`), or with an alias of its place
     (`jamaican`, see `other_names`); a node with the mention as id; nodes with the English name of a foreign one
-    (`Deutschland`, see `foreign_names`). The first of these with a result decides; but
-    a mention in other letters than the name (`mozart`) also means a node of three times as many edges, named with all
-    its words or by an alias (`the uk`), and any mention one of twenty times as many, whose name begins or ends with it.
+    (`Deutschland`, see `foreign_names`), or with a name of the same words in other forms (`name_essence`).
+    The first of these with a result decides; but a mention in other letters than the name (`mozart`) also means a
+    node of three times as many edges, named with all its words or by an alias (`the uk`), and any mention one of
+    twenty times as many, whose name begins or ends with it.
     Of equal names in other letters (`US`, `UNITED STATES`) and of similar names, those of nodes far less known than the
     best are left out, unless the question decides. The remaining mentions are matched by letters (`fuzzy`), by meaning
     (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, has no
@@ -582,7 +587,7 @@ class EntityLinker:
             bearers = self._lookup.bearers(also)
             others = [NameMatch(number, name, _OTHER) for name, numbers in bearers for number in numbers]
         if not search.candidates and not others and literal is None:
-            also_read = (unqualified(text), *(() if lazy_schema else respellings(text)))
+            also_read = (unqualified(text), *(() if lazy_schema else self._lookup.loosely(text)))
             search.candidates = _first_named(self._lookup.bearers([name for name in also_read if name]))
         search.casual = bool(search.candidates) and not self.extend and self._lookup.written_otherwise(text)
         if search.candidates and others:

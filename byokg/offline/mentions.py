@@ -66,6 +66,8 @@ class SpottingSettings:
     """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
     fuzzy_cutoff: float = 0.88
     """Lowest score of a part of a name, in [0, 1]."""
+    added: float = 0.25
+    """Least weight that the further words of a name in other forms add to that of a name within it."""
     little: float = 0.2
     """Where no name is worth as much as this,"""
     half_told: float = 0.5
@@ -110,10 +112,8 @@ class MentionSpotter:
         outweighs all of these. Only without either, misspelt names are searched everywhere.
         """
         words = _Words(text)
-        content = [
-            position for position, word in enumerate(words.folded) if len(word) >= _LIMITS.letters and _tells(word)
-        ]
-        strange = [position for position in content if self._strange(words.folded[position])]
+        content = [at for at, word in enumerate(words.folded) if len(word) >= _LIMITS.letters and _tells(word)]
+        strange = [at for at in content if self._strange(words.folded[at])]
         plain = self._exact(words)
         exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
         named = {position for _, mention in exact for position in words.within(mention)}
@@ -131,9 +131,8 @@ class MentionSpotter:
             share = self.settings.another_name if self._capital(mention) else self.settings.another
             if kept and self._thing(words, mention, kept[0]):
                 share = self.settings.another_thing
-            if kept and worth < share * found[0][0]:
-                continue
-            if all(mention.end <= other.start or mention.start >= other.end for other in kept):
+            apart = all(mention.end <= other.start or mention.start >= other.end for other in kept)
+            if apart and (not kept or worth >= share * found[0][0]):
                 kept.append(mention)
         return kept
 
@@ -177,6 +176,11 @@ class MentionSpotter:
                     worth = self._worth(words, first, last, names.writes(mention.text))
                     if worth > 0:
                         found.append((worth, first, last))
+        for first, last, _ in names.loosely([normalize_name(word) for word in words.folded]):
+            within = [worth for worth, start, end in found if first <= start and end <= last]
+            worth = self._worth(words, first, last, False) - self.settings.added
+            if worth >= max(within, default=0.0) and not names.knows(words.mention(first, last).text):
+                found.append((worth, first, last))
         whole = []
         for worth, first, last in found:
             if _tells(words.folded[first]) and _tells(words.folded[last]):
@@ -190,9 +194,8 @@ class MentionSpotter:
 
         False if it is in quotes, or follows a word for an id.
         """
-        return (
-            mention.text.isdecimal() and not words.marked_as_id(mention) and self._entities.is_row_number(mention.text)
-        )
+        number = mention.text.isdecimal() and not words.marked_as_id(mention)
+        return number and self._entities.is_row_number(mention.text)
 
     @rule("other names", "who is the German chancellor", lambda self, words, named: [])
     def _called_otherwise(self, words: _Words, named: Collection[Mention]) -> list[tuple[float, Mention]]:
@@ -229,13 +232,11 @@ class MentionSpotter:
         mentions = [words.mention(first, last) for first, last in runs]
         word = normalize_name(words.folded[position])
         near = self._entities.names.closest([mention.text for mention in mentions], word, self.settings.misspelt_cutoff)
-        scores = [0.0 if match is None else match.score for match in near]
-        at = scores.index(max(scores))
-        match = near[at]
+        rated = zip(near, runs, mentions, strict=True)
+        match, run, mention = max(rated, key=lambda one: one[0].score if one[0] else 0.0)
         if match is None:
             return []
-        worth = self._worth(words, *runs[at], match.name != match.name.casefold())
-        return [(match.score * worth, mentions[at])]
+        return [(match.score * self._worth(words, *run, match.name != match.name.casefold()), mention)]
 
     @rule("parts of names", "who voted for Romney", lambda self, words, around: [])
     def _surnames(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
@@ -250,16 +251,15 @@ class MentionSpotter:
                 last += 1
             runs = [(at, to) for at in range(first, position + 1) for to in range(position, last + 1)]
             mentions = [words.mention(*run) for run in runs]
-            matches = self._entities.names.search([mention.text for mention in mentions], 1, self.settings.fuzzy_cutoff)
+            texts = [mention.text for mention in mentions]
+            matches = self._entities.names.search(texts, 1, self.settings.fuzzy_cutoff)
+            held = self._entities.names.holding([text if " " in text else "" for text in texts], 1)
             worths = [
-                match[0].score * sum(map(self._told, words.folded[run[0] : run[1] + 1]))
-                if match and len(match[0].name) >= len(mention.text)
-                else 0.0
-                for run, mention, match in zip(runs, mentions, matches, strict=True)
+                max([one.score for one in (*like, *more) if len(one.name) >= len(text)], default=0.0)
+                * sum(map(self._told, words.folded[run[0] : run[1] + 1]))
+                for run, text, like, more in zip(runs, texts, matches, held, strict=True)
             ]
-            at = worths.index(max(worths))
-            if worths[at] > 0:
-                found.append((worths[at], mentions[at]))
+            found.append(max(zip(worths, mentions, strict=True), key=lambda one: one[0]))
         return found
 
     def _unexplained(self, word: str) -> bool:
@@ -295,11 +295,8 @@ class MentionSpotter:
 
     def _strange(self, word: str) -> bool:
         """True if a word is in no name, explained by no relation, and unfamiliar."""
-        return (
-            not self._entities.names.has_word(normalize_name(word))
-            and self._explained(word) < self.settings.strange
-            and not self._familiar(word)
-        )
+        known = self._entities.names.has_word(normalize_name(word)) or self._familiar(word)
+        return not known and self._explained(word) < self.settings.strange
 
 
 class _Words:
@@ -320,11 +317,9 @@ class _Words:
         found = []
         for at, word in enumerate(self.folded):
             if hints(word):
-                within = stands_within(word)
-                for first in range(max(0, at - _LIMITS.beside), at + 1):
-                    found += [
-                        (first, last) for last in range(at, min(len(self.folded), at + within * _LIMITS.beside + 1))
-                    ]
+                end = min(len(self.folded), at + stands_within(word) * _LIMITS.beside + 1)
+                starts = range(max(0, at - _LIMITS.beside), at + 1)
+                found += [(first, last) for first in starts for last in range(at, end)]
         return found
 
     def marked_as_id(self, mention: Mention) -> bool:

@@ -472,34 +472,32 @@ def full_names(text: str) -> tuple[str, ...]:
 
 
 _NUMERALS = dict(zip("ii iii iv v vi vii viii ix x".split(), map(str, range(2, 11)), strict=True))
-_ROMAN = {digit: roman for roman, digit in _NUMERALS.items()}
-_MOST_WORDS = 12
-"""Words of a text that is respelt."""
+_FORMS = _NUMERALS | {digit: roman for roman, digit in _NUMERALS.items()} | _SHORT | _LONG
 
 
 def respelt_words(word: str) -> tuple[str, ...]:
-    """Return other forms of a folded word: its other number, a digit for a Roman numeral or the other way about."""
-    if word in _NUMERALS or word in _ROMAN:
-        return (_NUMERALS.get(word) or _ROMAN[word],)
+    """Return other forms of a folded word: its other number, a digit for a Roman numeral, `st` for `saint`, or the
+    other way about.
+
+    >>> respelt_words("courts"), respelt_words("2"), respelt_words("mt")
+    (('court',), ('ii',), ('mount',))
+    """
+    if word in _FORMS:
+        return (_FORMS[word],)
     if len(word) <= _SHORTEST or word in FUNCTION_WORDS or not word.isalpha():
         return ()
     one = singular(word)
     return (one,) if one != word else (f"{word}s",)
 
 
-@lru_cache(1 << 12)
-def respellings(text: str) -> tuple[str, ...]:
-    """Return a text of two or more words with one word in another form each.
+def name_essence(words: Sequence[str]) -> str:
+    """Return folded words with one form for each, without articles, `and`, initials and the `s` of genitives.
 
-    >>> respellings("World War 2"), respellings("Supreme Courts")
-    (('worlds war 2', 'world war ii'), ('supremes courts', 'supreme court'))
+    >>> name_essence(["the", "great", "pyramids", "of", "giza"]), name_essence(["james", "a", "garfield"])
+    ('great pyramid of giza', 'james garfield')
     """
-    words = fold_words(text)
-    if not 1 < len(words) <= _MOST_WORDS:
-        return ()
-    return tuple(
-        " ".join([*words[:at], form, *words[at + 1 :]]) for at, word in enumerate(words) for form in respelt_words(word)
-    )
+    kept = [word for word in words[:-1] if word not in (*ARTICLES, "and") and (len(word) > 1 or word.isdecimal())]
+    return " ".join(_NUMERALS.get(word) or _SHORT.get(word) or singular(word) for word in (*kept, words[-1]))
 
 
 def _of_place(word: str) -> str:

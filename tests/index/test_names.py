@@ -93,6 +93,19 @@ class TestWords:
             assert all(map(index.has_word, fold_words(name)))
 
 
+class TestLoosely:
+    def test_runs_in_other_forms_are_found_by_their_places(self) -> None:
+        index = NameIndex.build(["Battle of the Alamo", "James A. Garfield", "The Alamo", "World War I"])
+        assert index.loosely("the battle of alamo".split()) == [(1, 3, "Battle of the Alamo")]
+        assert index.loosely("james garfield".split()) == [(0, 1, "James A. Garfield")]
+
+    def test_a_last_word_that_is_missing_makes_another_name(self) -> None:
+        assert NameIndex.build(["World War I", "Government of Ohio"]).loosely("world war government ohio".split()) == []
+
+    def test_nothing_is_found_in_a_text_without_words_of_names(self, films: NameIndex) -> None:
+        assert films.loosely(["who", "is", "nobody"]) == films.loosely([]) == []
+
+
 class TestSearch:
     @pytest.mark.parametrize("text", ["ridlay scott", "ridly scott", "rildey scott", "ridleyscott", "ri dley scott"])
     def test_letters_and_spaces_may_be_wrong_missing_or_swapped(self, films: NameIndex, text: str) -> None:

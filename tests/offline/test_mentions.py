@@ -31,6 +31,22 @@ def spotted(spotter: MentionSpotter, text: str) -> list[str]:
     return [mention.text for mention in spotter.spot(text)]
 
 
+class TestOtherForms:
+    def test_a_name_is_found_in_other_forms_of_its_words(self) -> None:
+        known = ("Great Pyramid of Giza", "Stephen Covey", "St George's Day", "World War II", "Barney & Friends")
+        names = spotter(*known, misspelt_cutoff=1.0, fuzzy_cutoff=1.0)
+        assert spotted(names, "where are the great pyramids of giza") == ["great pyramids of giza"]
+        assert spotted(names, "who was stephen r covey") == ["stephen r covey"]
+        assert spotted(names, "when is saint george day") == ["saint george day"]
+        assert spotted(names, "who fought in world war 2") == ["world war 2"]
+        assert spotted(names, "who is in barney and friends") == ["barney and friends"]
+
+    def test_a_name_within_it_wins_unless_the_other_words_tell_something(self) -> None:
+        assert spotted(spotter("Arizona", "Governor Arizonas", explained="governor"), "a governor arizona") == [
+            "arizona"
+        ]
+
+
 class TestExactNames:
     def test_case_accents_and_punctuation_do_not_matter(self) -> None:
         assert spotted(spotter("Grégoire Colin"), "films of gregoire-COLIN?") == ["gregoire-COLIN"]
