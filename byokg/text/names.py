@@ -493,8 +493,8 @@ def respelt_words(word: str) -> tuple[str, ...]:
 def name_essence(words: Sequence[str]) -> str:
     """Return folded words with one form for each, without articles, `and`, initials and the `s` of genitives.
 
-    >>> name_essence(["the", "great", "pyramids", "of", "giza"]), name_essence(["james", "a", "garfield"])
-    ('great pyramid of giza', 'james garfield')
+    >>> name_essence(["the", "great", "pyramids", "of", "giza"]), name_essence(["stephen", "r", "covey"])
+    ('great pyramid of giza', 'stephen covey')
     """
     kept = [word for word in words[:-1] if word not in (*ARTICLES, "and") and (len(word) > 1 or word.isdecimal())]
     return " ".join(_NUMERALS.get(word) or _SHORT.get(word) or singular(word) for word in (*kept, words[-1]))
