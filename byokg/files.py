@@ -25,6 +25,7 @@ import sys
 import time
 import uuid
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -51,12 +52,12 @@ _LINES_BYTES = 1 << 24
 _UNDECODED, _HALF_PAIR = re.compile("[\udc80-\udcff]"), re.compile("[\ud800-\udfff]")
 
 
-class Closing:
+class Closing(ABC):
     """Base of all that holds resources: the end of a `with` block closes it."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release the resources; a second call does nothing."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
