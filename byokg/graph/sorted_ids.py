@@ -40,6 +40,13 @@ def distinct(numbers: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     return marks.nonzero()[0].astype(numbers.dtype)
 
 
+def fold_repeats(numbers: Int64) -> tuple[Int64, Int64]:
+    """Return numbers with each once, and the place of each given one among them; a few are left as they are."""
+    if len(numbers) <= _FEW:
+        return numbers, np.arange(len(numbers))
+    return np.unique(numbers, return_inverse=True)
+
+
 def changes(*columns: Integers) -> Bools:
     """Return a mask of the rows of some parallel columns that differ from the one before; True for the first."""
     fresh = np.ones(len(columns[0]), np.bool_)

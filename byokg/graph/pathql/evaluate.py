@@ -425,7 +425,7 @@ class _QueryEvaluation:
 
     def _ends(self, end: Endpoint, where: str) -> _Ends:
         name = end.variable.name
-        given = np.unique(np.array([self._names.named(each) for each in end.names], np.int64)) if end.names else None
+        given = distinct(np.array([self._names.named(each) for each in end.names], np.int64)) if end.names else None
         if end.pattern is None:
             return _Ends(given)
         from byokg.graph.pathql.extras.triples import SolutionTable

@@ -18,7 +18,7 @@ import numpy as np
 from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Automaton
-from byokg.graph.sorted_ids import distinct, rows_at, spread
+from byokg.graph.sorted_ids import distinct, fold_repeats, rows_at, spread
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import Caps, expand
 from byokg.types import Triple, Value
@@ -140,7 +140,7 @@ class EdgeExpander(ABC):
 
     def walked_edges(self, near: Int64, far: Int64, labels: Int64) -> tuple[list[Triple], list[bool]]:
         """Return the edge of each step between nodes, and whether it is walked from tail to head."""
-        edges, place = np.unique(labels >> 1, return_inverse=True)
+        edges, place = fold_repeats(labels >> 1)
         head, relation, tail, undirected = self._edge_ends(edges)
         turned = (labels & 1).astype(np.bool_)
         if undirected.any():  # written from the end that it was walked from

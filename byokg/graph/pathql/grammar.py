@@ -148,7 +148,7 @@ def _filled(query: PathQuery, names: list[str]) -> PathQuery:
     start, end = (NameTerm(name[1:-1]) if name[0] == "<" else NameTerm(name[1:], "") for name in names)
     if query.start.names != (NameTerm(_PLACES[0][1:-1]),) or query.end.names != (NameTerm(_PLACES[1][1:-1]),):
         raise PathQueryInvalid("its names stand elsewhere", 1, 1)
-    return replace(query, start=replace(query.start, names=(start,)), end=replace(query.end, names=(end,)))
+    return replace(query, start=Endpoint(query.start.variable, (start,)), end=Endpoint(query.end.variable, (end,)))
 
 
 def parse_rules(text: str) -> list[InferenceRule]:

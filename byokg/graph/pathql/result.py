@@ -25,6 +25,7 @@ from byokg.errors import EntityNotFound, NameAmbiguous, PathQueryInvalid, Relati
 from byokg.graph.pathql.expander import Bound, Expander
 from byokg.graph.pathql.query import NameTerm, PathQuery, Variable
 from byokg.graph.pathql.search import PathRows
+from byokg.graph.sorted_ids import fold_repeats
 from byokg.graph.store import GraphStore
 from byokg.text.names import normalize_name, on_one_line
 from byokg.text.tabular import TableView, Tabular
@@ -334,9 +335,9 @@ class PathSpeller:
         nodes = found.rows.vertices[first:last] // self.moves.states
         labels = found.rows.labels[first:last]
         width = labels.shape[1]
-        distinct, which = np.unique(nodes.reshape(-1), return_inverse=True)
-        known = self.store.ids(distinct)
-        ids = [known[place] for place in which.reshape(-1).tolist()]
+        each, which = fold_repeats(nodes.reshape(-1))
+        known = self.store.ids(each)
+        ids = [known[place] for place in which.tolist()]
         steps = self.moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
         if self.inferred is not None:
             steps = [step._replace(triples=tuple(map(self.inferred.restore, step.triples))) for step in steps]

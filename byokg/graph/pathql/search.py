@@ -214,11 +214,7 @@ class PathRows:
 
     def longer(self, row: Int64, far: Int64, label: Int64) -> PathRows:
         """Return some rows, each with one more step."""
-        vertices = np.empty((len(row), self.vertices.shape[1] + 1), np.int64)
-        labels = np.empty((len(row), self.labels.shape[1] + 1), np.int64)
-        vertices[:, :-1], vertices[:, -1] = self.vertices[row], far
-        labels[:, :-1], labels[:, -1] = self.labels[row], label
-        return PathRows(vertices, labels)
+        return PathRows(np.column_stack((self.vertices[row], far)), np.column_stack((self.labels[row], label)))
 
 
 _PIECE = 1 << 16
@@ -349,7 +345,7 @@ def start_side(moves: Expander, marks: VisitedSet, nodes: Int64, backward: bool,
     start = nodes * states
     if backward and not (states == 1 and moves.accepting[0]):
         start = (start[:, None] + np.flatnonzero(moves.accepting)).reshape(-1)
-    marks.room((int(nodes.max()) + 1) * states)
+    marks.room((max(nodes.tolist()) + 1) * states)
     marks.add(start[start % states != 0] if cycles and moves.accepting[0] else start)
     return Side(marks, backward, start, [start])
 
