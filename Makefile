@@ -12,7 +12,7 @@ ARGS ?=
 JOBS ?= logical
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
-PARALLEL := -n $(JOBS) --maxprocesses 8 --dist loadfile
+PARALLEL := -n $(JOBS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 VENV := .venv
 BIN := $(VENV)/bin

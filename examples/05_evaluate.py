@@ -11,7 +11,7 @@ from byokg.open import fingerprint
 
 with tempfile.TemporaryDirectory() as folder:
     dataset = atlas(split="dev")
-    questions = dataset.examples()[:100]
+    questions = dataset.examples()[:30]
     graph = KnowledgeGraph.build(dataset.graph_source(), Path(folder, "graph"))
 
     runs = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import os
 import signal
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 # take several times the processor time, and so does Java's second compiler in a machine that runs for seconds.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault(
+    "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+
+# Some 10,000 collected tests are looked through at each full collection of garbage.
+gc.set_threshold(50_000, 20, 100)
 
 TESTS = Path(__file__).parent
 
@@ -65,11 +71,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out tests of engines, servers, browsers and programs")
 
 
+def _slow(path: Path) -> bool:
+    """True if a file or folder, or one that it is in, is `SLOW`."""
+    return any(each.relative_to(TESTS).as_posix() in SLOW for each in (path, *path.parents) if TESTS in each.parents)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out slow folders and files."""
-    if not config.getoption("--fast") or TESTS not in collection_path.parents:
-        return None
-    return True if collection_path.relative_to(TESTS).as_posix() in SLOW else None
+    return True if config.getoption("--fast") and _slow(collection_path) else None
 
 
 def pytest_configure() -> None:
@@ -82,7 +91,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests of engines and servers; let `make fuzz` draw more cases also if a test has a number of its own."""
+    """Deselect tests of engines and servers; let `make fuzz` draw more cases also if a test has a number of its own.
+
+    Slow files come first, so that no test process is left with one when the others have finished.
+    """
+    slow = {path: _slow(path) for path in {item.path for item in items}}
+    items.sort(key=lambda item: not slow[item.path])
     if config.getoption("--fast"):
         started = [item for item in items if not STARTED.isdisjoint(getattr(item, "fixturenames", ()))]
         config.hook.pytest_deselected(items=started)
@@ -145,6 +159,19 @@ def arcade_process() -> Iterator[ArcadeStore]:
 
     with ArcadeStore.hold(ColumnarGraph.from_triples([]), heap_mb=512) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a finished `byokg demo`, made by the first test process that needs it."""
+    from byokg.cli.main import main
+    from byokg.files import lock_file
+
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "demo"
+    with lock_file(folder.with_suffix(".lock"), -1):
+        assert main(["demo", "--quiet", "--out", str(folder)]) == 0
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

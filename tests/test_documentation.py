@@ -110,12 +110,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("BYOKG_CONFIG_DIR", "")
     monkeypatch.delenv("BYOKG_DEBUG", raising=False)
     return tmp_path
 
 
 @each_page
-def test_what_a_page_shows_works(page: Path, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_a_page_shows_works(
+    page: Path,
+    place: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    if "byokg demo --out runs/demo" in page.read_text("utf-8"):  # once is enough
+        (place / "runs").mkdir()
+        (place / "runs" / "demo").symlink_to(request.getfixturevalue("demo"))
     names: dict[str, Any] = {}
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}:{block.line + 1}"
@@ -137,16 +147,18 @@ def test_what_a_page_shows_works(page: Path, place: Path, capfd: pytest.CaptureF
         else:
             for command in commands(block.body):
                 if runs:
-                    run(command, where, capfd)
+                    run(command, where, capfd, monkeypatch)
                 else:
                     checked(command.text, where)
 
 
-def run(command: Command, where: str, capfd: pytest.CaptureFixture[str]) -> None:
+def run(command: Command, where: str, capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
     """Run one line of a console: what is nothing but `byokg` in this process, all else in a shell."""
     from byokg.cli.main import main
 
     words = shlex.split(command.text, comments=True)
+    if words[0] == "PYTHONPATH=.":
+        patch.syspath_prepend(words.pop(0).partition("=")[2])
     if words[0] == "byokg" and not {"|", ">", "&&", "&"} & set(words):
         code = main(words[1:])
         captured = capfd.readouterr()

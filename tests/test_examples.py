@@ -17,7 +17,7 @@ PRINTED = {
     "02_own_graph": "Al Pacino, ",
     "03_own_retriever": "around",
     "04_own_pipeline": "Hits@1 ",
-    "05_evaluate": "max_hops=1 -> max_hops=3, 100 questions",
+    "05_evaluate": "max_hops=1 -> max_hops=3, 30 questions",
     "06_language_model": "replayed: ['Prague', 'Berlin']",
     "07_llama_index": "source: common-knowledge] → Vienna",
     "08_dspy": "10 answers, such as Austria",

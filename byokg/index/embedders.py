@@ -132,14 +132,11 @@ def _unknown_token(tokenizer: Tokenizer) -> int | None:
     return cast("int | None", json.loads(tokenizer.to_str())["model"].get("unk_id"))
 
 
+@lru_cache(maxsize=2)
 def _whole_words(tokenizer: Tokenizer) -> dict[str, int]:
     """Return the folded words of letters and digits that a tokenizer of BERT's kind keeps whole, with their ids."""
-    normalizer = tokenizer.normalizer
-    if (
-        not isinstance(tokenizer.model, WordPiece)
-        or not isinstance(normalizer, BertNormalizer)
-        or not normalizer.lowercase
-    ):
+    folds = isinstance(tokenizer.normalizer, BertNormalizer) and tokenizer.normalizer.lowercase
+    if not folds or not isinstance(tokenizer.model, WordPiece):
         return {}
     return {
         word: id

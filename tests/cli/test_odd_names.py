@@ -19,7 +19,7 @@ from byokg.cli.terminal import part_words
 from byokg.evaluation.report.server import ViewServer
 from tests.cli.conftest import Run
 
-ODD = ["pipeline.max_hops=2", "a b=c, d", "(x)=[y]", "größe=名", "--out=1", "a=b=c'd\"", "100%${x}"]
+ODD = ["pipeline.max_hops=2", "--out=1", "a=b=c'd\", (x)=[y]", "größe=名 100%${x}"]
 """Each is the name of a run folder."""
 
 

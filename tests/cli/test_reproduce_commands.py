@@ -160,8 +160,8 @@ def test_the_shipped_recording_is_small_and_whole(tmp_path: Path) -> None:
 
 @needs_engine
 @needs_recording
-def test_the_shipped_recording_has_a_reply_to_every_prompt(tmp_path: Path) -> None:
-    table = commands.replay(commands.RECORDING, tmp_path, (), Output(quiet=True))
+def test_the_shipped_recording_has_a_reply_to_every_prompt(demo: Path) -> None:
+    table = commands.replay(commands.RECORDING, demo, (), Output(quiet=True))
     assert "40 questions" in str(table.caption)
 
 

@@ -383,13 +383,13 @@ def test_a_run_killed_again_and_again_ends_with_the_same_files(
     assert asked_again <= kills * (8 if how is signal.SIGKILL else 1)
 
 
-def test_a_run_of_200_questions_killed_at_50_random_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    words = (sys.executable, "-m", "tests.evaluation.kills", str(tmp_path), "200", "50", "17")
+def test_a_run_of_100_questions_killed_at_20_random_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    words = (sys.executable, "-m", "tests.evaluation.kills", str(tmp_path), "100", "20", "17")
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     killed, partly, different = map(int, done.stdout.split())
-    assert killed == 50
-    assert partly >= 20  # by far not all kills come before the first or after the last question is recorded
+    assert killed == 20
+    assert partly >= 8  # by far not all kills come before the first or after the last question is recorded
     assert different == 0
 
 

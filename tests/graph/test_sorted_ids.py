@@ -30,10 +30,15 @@ from byokg.graph.sorted_ids import (
     sort_order,
 )
 
+
+def drawn(size: int, highest: int) -> st.SearchStrategy[list[int]]:
+    """Return lists of up to `size` numbers, drawn from a seed, since drawing them one by one takes long."""
+    chance = st.builds(np.random.default_rng, st.integers(0, 1 << 32))
+    return st.builds(lambda draw, size: draw.integers(0, highest, size).tolist(), chance, st.integers(0, size))
+
+
 few = st.lists(st.integers(0, 40), max_size=10)
-many = st.lists(st.integers(0, 500), min_size=300, max_size=400)
-far = st.lists(st.integers(0, 1 << 40), max_size=400)
-any_numbers = few | many | far
+any_numbers = few | drawn(400, 500) | drawn(400, 1 << 40)
 
 
 @settings(max_examples=150, deadline=None)

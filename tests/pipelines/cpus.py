@@ -27,7 +27,7 @@ from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.text import RerankRetriever, TextRetriever, TripleSearch
 
-QUESTIONS = 40
+QUESTIONS = 12
 
 
 def answered(store: ColumnarGraph, embedder: StaticEmbedder, out: Path) -> None:

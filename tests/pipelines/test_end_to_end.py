@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,18 +139,19 @@ def test_a_reply_that_says_nothing_is_no_error(answers: Mapping[str, Answer], id
 
 
 def test_a_run_records_what_the_golden_files_show(atlas_store: ArcadeStore, tmp_path: Path) -> None:
-    record(atlas_store, tmp_path / "run", workers=1)
-    for name in RECORDS:
-        if os.environ.get("BYOKG_WRITE_SNAPSHOTS"):
-            shutil.copyfile(tmp_path / "run" / name, GOLDEN / name)
-        assert (tmp_path / "run" / name).read_text("utf-8") == (GOLDEN / name).read_text("utf-8")
+    for workers in (1, 2, 8):
+        record(atlas_store, tmp_path / str(workers), workers)
+        for name in RECORDS:
+            if os.environ.get("BYOKG_WRITE_SNAPSHOTS"):
+                shutil.copyfile(tmp_path / str(workers) / name, GOLDEN / name)
+            assert (tmp_path / str(workers) / name).read_text("utf-8") == (GOLDEN / name).read_text("utf-8")
 
 
-@pytest.mark.parametrize(("hash_seed", "counts"), [("1", ("1", "2", "8")), ("4242", ("3", "5"))])
-def test_neither_hash_seed_nor_workers_change_a_byte(tmp_path: Path, hash_seed: str, counts: Sequence[str]) -> None:
+def test_neither_hash_seed_nor_workers_change_a_byte(tmp_path: Path) -> None:
+    counts = ("3", "5")
     subprocess.run(
         [sys.executable, "-m", "tests.pipelines.atlas.run", str(tmp_path / "run"), *counts],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "4242"},
         cwd=ROOT,
         check=True,
     )

@@ -154,4 +154,4 @@ def test_gold_queries_over_real_questions_equal_their_recorded_rows(engine: Arca
 def test_gold_queries_over_a_graph_of_properties_equal_their_answers(
     engine: ArcadeStore, real_data: Path, tmp_path: Path
 ) -> None:
-    assert missed(engine, pole(tmp_path / "pole"), real_data / "zograscope", sample=300) == {}
+    assert missed(engine, pole(tmp_path / "pole"), real_data / "zograscope", sample=100) == {}

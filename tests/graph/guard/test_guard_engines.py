@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck
 
 ROOT = Path(__file__).resolve().parents[3]
 READS = corpus_cypher.READS + corpus_tck.READS
+WRITES = corpus_cypher.WRITES + corpus_cypher.UNREADABLE
 
 TRIG = """
 @prefix ex: <http://e/> .
@@ -27,33 +28,33 @@ ex:g { ex:x ex:y 1 }
 """
 
 
-def on_arcade(queries: Sequence[str], folder: Path) -> list[tuple[str | None, bool]]:
+@pytest.fixture(scope="module")
+def on_arcade(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[str | None, bool]]:
     """Run queries on a small graph that they may change; return the error and whether something changed, for each."""
     pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
-    command = [
-        sys.executable,
-        "-m",
-        "tests.graph.guard.guard_engine",
-        str(folder / "database"),
-        str(folder / "results"),
-    ]
+    folder = tmp_path_factory.mktemp("arcade")
+    queries = [*(checked(text) for text in READS), *WRITES]
+    places = (str(folder / "database"), str(folder / "results"))
+    command = (sys.executable, "-m", "tests.graph.guard.guard_engine", *places)
     done = subprocess.run(command, input=json.dumps(queries), capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
-    return [(error, changed) for error, changed in json.loads((folder / "results").read_text("utf-8"))]
+    results = json.loads((folder / "results").read_text("utf-8"))
+    return {query: (error, changed) for query, (error, changed) in zip(queries, results, strict=True)}
 
 
-def test_what_passes_changes_nothing_in_arcadedb(tmp_path: Path) -> None:
-    checked = [check_cypher(text, row_cap=100).text for text in READS]
-    results = on_arcade(checked, tmp_path)
-    assert [text for text, (_, changed) in zip(checked, results, strict=True) if changed] == []
-    ran = sum(error is None for error, _ in results)
+def checked(text: str) -> str:
+    return check_cypher(text, row_cap=100).text
+
+
+def test_what_passes_changes_nothing_in_arcadedb(on_arcade: Mapping[str, tuple[str | None, bool]]) -> None:
+    results = {text: on_arcade[checked(text)] for text in READS}
+    assert [text for text, (_, changed) in results.items() if changed] == []
+    ran = sum(error is None for error, _ in results.values())
     assert ran >= 0.9 * len(READS)  # the rest uses what this engine lacks: path selectors, NULLS LAST, APOC, …
 
 
-def test_what_changes_something_in_arcadedb_is_refused(tmp_path: Path) -> None:
-    texts = corpus_cypher.WRITES + corpus_cypher.UNREADABLE
-    results = on_arcade(texts, tmp_path)
-    writing = [text for text, (_, changed) in zip(texts, results, strict=True) if changed]
+def test_what_changes_something_in_arcadedb_is_refused(on_arcade: Mapping[str, tuple[str | None, bool]]) -> None:
+    writing = [text for text in WRITES if on_arcade[text][1]]
     assert len(writing) >= 100
     assert [text for text in writing if passes(text)] == []
 

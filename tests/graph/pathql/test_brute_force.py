@@ -33,14 +33,17 @@ class Step(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """A walk from a node."""
+    """The nodes that are passed, and the edges between them."""
 
-    start: str
-    steps: tuple[Step, ...]
+    nodes: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        return (self.start, *(step.to for step in self.steps))
+    def start(self) -> str:
+        return self.nodes[0]
+
+    def then(self, step: Step) -> Walk:
+        return Walk((*self.nodes, step.to), (*self.steps, step))
 
 
 Regex = tuple[Any, ...]
@@ -162,12 +165,12 @@ class SmallGraph:
                 ways = "fb" if either else "b" if inverse else "f"
                 leaving[near].append(Step(edge, self.store.relations[relation], other, ways))
         self.walks: list[Walk] = []
-        queue = [Walk(name, ()) for name in self.nodes]
+        queue = [Walk((name,)) for name in self.nodes]
         while queue:
             walk = queue.pop()
             self.walks.append(walk)
             if len(walk.steps) < longest:
-                queue += [Walk(walk.start, (*walk.steps, step)) for step in leaving[walk.nodes[-1]]]
+                queue += map(walk.then, leaving[walk.nodes[-1]])
 
 
 def holds(restrictor: str, walk: Walk) -> bool:
@@ -352,12 +355,12 @@ def test_expressions_of_several_steps_are_one_edge_a_match(seed: int) -> None:
             for one, other in sorted(pairs):
                 leaving[one].append(Step(int(one[1:]) * 100 + int(other[1:]), "", other, "f"))
             most = chance.randint(1, 3)
-            queue, walks = [Walk(name, ()) for name in small.nodes], []
+            queue, walks = [Walk((name,)) for name in small.nodes], []
             while queue:
                 walk = queue.pop()
                 walks += [walk] if walk.steps else []
                 if len(walk.steps) < most:
-                    queue += [Walk(walk.start, (*walk.steps, step)) for step in leaving[walk.nodes[-1]]]
+                    queue += map(walk.then, leaving[walk.nodes[-1]])
             check_matches(small, chance, regex, walks, most)
 
 
