@@ -44,7 +44,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
 from byokg.linking.parts import Parts
-from byokg.offline.calibration import Confidence
+from byokg.offline.answerer import Confidence
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.ranking import FITTED, NAMES, RankingWeights, save_weights
 from byokg.offline.training.calibration import first_answers, fit_ranking, judged

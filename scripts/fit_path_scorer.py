@@ -35,8 +35,7 @@ from byokg.index.dense import CachedEmbedder
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
 from byokg.linking.parts import Parts
 from byokg.offline.linker import OfflineLinker
-from byokg.offline.path_scorer import PLACE, Weights
-from byokg.offline.path_weights import save_weights, weights_for
+from byokg.offline.path_scorer import PLACE, Weights, save_weights, weights_for
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.training.path_weights import CandidateSet, candidate_sets, fit_weights, rightness
 

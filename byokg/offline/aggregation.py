@@ -23,13 +23,12 @@ from byokg.arrays import Float32
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.constraints import Outcome, QueryConstraints, TemporalConstraint, TemporalNeighbors, passes, period
 from byokg.offline.execute import ConstraintExecutor, countable
+from byokg.offline.facts import Outcome, TemporalNeighbors, branching, passes, period
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative, parse_question
-from byokg.offline.parse_constraints import expected_literal, parse_constraints
+from byokg.offline.parse_constraints import QueryConstraints, TemporalConstraint, expected_literal, parse_constraints
 from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.walks import branching
 from byokg.text.names import FUNCTION_WORDS, LABEL_PARTS, QUESTION_WORDS, WORD, singular, split_label, split_words
 from byokg.types import (
     INVERSE,

@@ -13,8 +13,7 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.parts import Parts
 from byokg.offline.parse import parse_question
-from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
-from byokg.offline.path_weights import weights_for
+from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms, weights_for
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.retrieval.candidates import LOWEST, Anchor, CandidateQuery, Leg
 from byokg.retrieval.subgraph import SubgraphRetriever

@@ -18,21 +18,23 @@ from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
-from byokg.offline.constraints import (
+from byokg.offline.facts import (
+    LinkedProperty,
     Outcome,
-    QueryConstraints,
-    Superlative,
-    TemporalConstraint,
-    Threshold,
+    PropertyLinker,
+    WalkTable,
+    branching,
+    described,
     is_point,
     listing,
+    measure,
     passes,
     period,
+    walk_table,
 )
 from byokg.offline.lexicon import load_lexicon
+from byokg.offline.parse_constraints import QueryConstraints, Superlative, TemporalConstraint, Threshold
 from byokg.offline.ranking import Candidate
-from byokg.offline.schema_linking import LinkedProperty, PropertyLinker, described, measure
-from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date
 from byokg.text.names import related, split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Properties

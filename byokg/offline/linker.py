@@ -19,8 +19,8 @@ from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.entities import EntityLinker
+from byokg.offline.answer_type import LiteralAnswerDetector
 from byokg.offline.lexicon import rule
-from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import parse_constraints

@@ -16,9 +16,8 @@ from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, exact, 
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.label_similarity import LabelSimilarity, WordSettings
 from byokg.offline.lexicon import rule
-from byokg.offline.schema_linking import SampledStatistics, SchemaStatistics
+from byokg.offline.schema_linking import LabelSimilarity, SampledStatistics, SchemaStatistics, WordSettings
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, hints, normalize_name, other_names, stands_within
 from byokg.types import EntityId, Mention
 

@@ -1,4 +1,4 @@
-"""Parse aggregations and constraints: count, superlative, time, comparison, set difference.
+"""Constraints and aggregations of a question: count, superlative, time, comparison, set difference.
 
 `parse_constraints` removes these from a question's words, so that the rest is a path question (`which countries border
 Austria`), and returns the operations on its ends. Words of a mention are never parsed.
@@ -12,16 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from byokg.offline.constraints import (
-    PeriodPart,
-    QueryConstraints,
-    SuccessorConstraint,
-    Superlative,
-    TemporalConstraint,
-    Threshold,
-    asked_part,
-)
-from byokg.offline.label_similarity import FORBIDDING
 from byokg.offline.lexicon import (
     HIDDEN,
     adjectives,
@@ -38,9 +28,118 @@ from byokg.offline.lexicon import (
     superlative,
 )
 from byokg.offline.parse import ParsedQuestion, parse_question
+from byokg.offline.schema_linking import FORBIDDING
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular
 from byokg.text.values import read_literal
 from byokg.types import Mention
+
+PeriodPart = Literal["any", "begin", "end"]
+"""Which end of a period is meant: any time in it, its beginning, its end."""
+
+
+@dataclass(frozen=True)
+class TemporalConstraint:
+    """A period that something has to fall into; both ends belong to it, None is open."""
+
+    first: str | None
+    last: str | None
+    edge: PeriodPart = "any"
+    near: str = ""
+    """The word that it stands with (`born` after 1950)."""
+    strict: bool = False
+    """Whether the ends themselves are left out."""
+    words: str = ""
+    """Words of the question."""
+    mentions: tuple[int, ...] = ()
+    """Mentions of the event whose time it is (`when Ada joined Acme`), in place of dates."""
+
+
+@dataclass(frozen=True)
+class Superlative:
+    """The most or the least of something."""
+
+    nouns: tuple[str, ...]
+    """Compared property, as words; none compares dates."""
+    most: bool
+    place: int = 1
+    dates: bool = False
+    """True if dates are compared when there is no number."""
+    words: str = ""
+    edge: PeriodPart = "any"
+    """End of a period that is ordered, if only one is."""
+    counted: bool = False
+    """Whether the nouns may also name things to count (`the most neighbours`)."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that something has to be above or below."""
+
+    nouns: tuple[str, ...]
+    more: bool
+    value: float
+    mention: int | None = None
+    """The mention whose own value it is, in place of a number."""
+    dates: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class SuccessorConstraint:
+    """Who is next to a mention in time."""
+
+    mentions: tuple[int, ...]
+    """Who that may be, the likeliest first."""
+    step: Literal[-1, 0, 1]
+    """After, before, or at the same time."""
+    years: int | None = None
+    """Just so many years apart, or else next in order."""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class QueryConstraints:
+    """Constraints and aggregation beside the path."""
+
+    rest: str
+    """The question without the words that were read, as long as it was."""
+    count: str = ""
+    """Words of a count; empty without one."""
+    counted: str = ""
+    """Noun of the counted things."""
+    order: Superlative | None = None
+    times: tuple[TemporalConstraint, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+    next: SuccessorConstraint | None = None
+    without: tuple[int, ...] = ()
+    """Mentions that are taken away."""
+    lacking: str = ""
+    """Negated property of the answers (`no land border`)."""
+    union: tuple[int, ...] = ()
+    """Mentions of which either is enough."""
+    verify: bool = False
+    """Whether it asks for yes or no about two mentions."""
+    grouped: str = ""
+    """Noun of the groups, if the question asks for one result of each (`the average price per city`)."""
+    measure: tuple[int, int] = (0, 0)
+    """First and last character of a superlative's measure in `rest` (`by area`), the latter exclusive."""
+
+    @property
+    def path_text(self) -> str:
+        """Return the rest without the measure of a superlative."""
+        start, end = self.measure
+        return f"{self.rest[:start]}{' ' * (end - start)}{self.rest[end:]}"
+
+    @property
+    def plain(self) -> bool:
+        """True if the question is a path question only."""
+        return self == QueryConstraints(self.rest)
+
+
+def asked_part(text: str) -> PeriodPart:
+    """Return the end of a period that a question means by its verbs: `joined`, `left`."""
+    named: tuple[PeriodPart, ...] = ("begin", "end")
+    return next((part for part in named if pattern(f"{part}s").search(text)), "any")
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,23 @@ the question into one stretch a hop are tried. Two edges joined by a nameless (m
 straight back over the relation just walked («films that *share directors* with X») may go unexplained.
 
 This replaces the KG-Linker's language model; no paper is followed.
+
+Features are cosines, whose distribution depends on the embedder: weights belong to the embedder that they were fitted
+with. The defaults of `Weights` are those of the shipped static embedder; those of others lie in `data/weights`. A
+folder of weights holds `weights.json`, after a fit to a graph (`byokg fit`) its calibration `confidence.json`, and the
+files of a trained ranker, if any (`path_ranker`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,15 +30,24 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float32, Int64
+from byokg.errors import ConfigError
+from byokg.files import write_json
 from byokg.graph.paths import Growth
-from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
+from byokg.index.embedders import (
+    Embedder,
+    compare_rows,
+    exact,
+    folder_name,
+    is_multilingual,
+    shipped_embedder,
+    unit_rows,
+)
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.schema_linking import RelationSimilarity
 
 if TYPE_CHECKING:
     from byokg.offline.path_ranker import PathRanker
     from byokg.offline.planner import Planner
-
 
 MAX_HOPS = 3
 """Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
@@ -509,3 +526,103 @@ def _cuts(words: int, hops: int) -> Int64:
     inner = inner[(np.diff(inner, axis=1) >= 0).all(axis=1)]
     ends = np.zeros((len(inner), 1), np.int64)
     return np.concatenate((ends, inner, ends + words), axis=1)
+
+
+SHIPPED = Path(__file__).resolve().parent.parent / "data" / "weights"
+"""A folder for each embedder, under its name."""
+
+STATIC = "static-128-int8-65d26be1dd0e"
+"""The embedder that ships with the package."""
+
+SCHEMA = 1
+FILE = "weights.json"
+RANKER_FILE = "ranker.json"
+CONFIDENCE_FILE = "confidence.json"
+
+_FEATURE_NAMES = tuple(field.name for field in fields(Weights))
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FittedWeights:
+    """Content of a folder of weights."""
+
+    weights: Weights
+    ranker: Path | None
+    """The folder itself, if it holds a ranker of paths, too."""
+    confidence: Path | None
+    """The file of calibration weights, if any."""
+
+
+def save_weights(folder: Path, weights: Weights, embedder: str, record: Mapping[str, object]) -> None:
+    """Write weights into a folder that exists; `record` describes their training data and quality."""
+    write_json(folder / FILE, {"schema": SCHEMA, "embedder": embedder, **record, "weights": asdict(weights)})
+
+
+def read_weights(folder: str | Path, embedder: str) -> FittedWeights:
+    """Read what `byokg fit` wrote.
+
+    Args:
+        folder: the folder, or its `weights.json`.
+        embedder: name of the embedder that they are to be used with.
+
+    Raises:
+        ConfigError: there are no weights, or they belong to another embedder or to other features.
+    """
+    folder = Path(folder).expanduser()
+    folder = folder.parent if folder.name == FILE else folder
+    fit = "fit them anew with: byokg fit dataset=… --out DIR"
+    try:
+        held = json.loads((folder / FILE).read_text("utf-8"))
+        schema, fitted_with = held["schema"], held["embedder"]
+        values = {str(name): float(value) for name, value in held["weights"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"no weights can be read in {str(folder)!r} ({error}); {fit}") from error
+    if fitted_with != embedder:
+        raise ConfigError(
+            f"the weights in {str(folder)!r} were fitted with the embedder {fitted_with!r}, and this run has "
+            f"{embedder!r}; choose that embedding, or {fit}"
+        )
+    if schema != SCHEMA or set(values) != set(_FEATURE_NAMES):
+        other = ", ".join(sorted(set(values) ^ set(_FEATURE_NAMES))) or "none"
+        raise ConfigError(
+            f"the weights in {str(folder)!r} are of another version of byokg (schema {schema}, and {SCHEMA} here; "
+            f"features that only one has: {other}); {fit}"
+        )
+    ranker, confidence = (folder / name for name in (RANKER_FILE, CONFIDENCE_FILE))
+    return FittedWeights(
+        Weights(**values), folder if ranker.is_file() else None, confidence if confidence.is_file() else None
+    )
+
+
+def weights_for(embedder: Embedder) -> Weights:
+    """Return the shipped weights of an embedder.
+
+    Those of the shipped static embedder replace missing ones of another; the log reports it, once.
+    """
+    return _shipped(embedder.name)
+
+
+def scoring_embedder(embedder: Embedder, shipped: bool) -> Embedder:
+    """Return the embedder that scores paths: the shipped one in place of a multilingual one without fitted weights.
+
+    Questions are translated before, so that words and labels are English. Without `shipped`, the weights are others.
+    """
+    fitted = not shipped or embedder.name == STATIC or (SHIPPED / folder_name(embedder.name) / FILE).is_file()
+    return embedder if fitted or not is_multilingual(embedder) else shipped_embedder()
+
+
+@lru_cache(64)
+def _shipped(name: str) -> Weights:
+    if name == STATIC:
+        return Weights()
+    folder = SHIPPED / folder_name(name)
+    if (folder / FILE).is_file():
+        return read_weights(folder, name).weights
+    _logger.warning(
+        "no weights were fitted with the embedder %r: relation paths are scored with those of %r; fit some with "
+        "byokg fit dataset=… embedding=… --out DIR, and use them with pipeline.weights=DIR",
+        name,
+        STATIC,
+    )
+    return Weights()

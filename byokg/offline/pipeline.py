@@ -18,22 +18,19 @@ from byokg.index.embedders import Embedder, shipped_embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts, RetrieverFactory
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
-from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.answerer import ExtractiveAnswerer
-from byokg.offline.calibration import Confidence
-from byokg.offline.constraints import TemporalNeighbors
+from byokg.offline.answer_type import AnswerTypePredictor, LiteralAnswerDetector
+from byokg.offline.answerer import Confidence, ExtractiveAnswerer
 from byokg.offline.execute import ConstraintExecutor
+from byokg.offline.facts import PropertyLinker, TemporalNeighbors
 from byokg.offline.lexicon import rule_hook
 from byokg.offline.linker import GrowthLimits, OfflineLinker
-from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter, spotter_of, with_cache
-from byokg.offline.path_scorer import MAX_HOPS, PathScorer
-from byokg.offline.path_weights import read_weights, scoring_embedder, weights_for
+from byokg.offline.path_scorer import MAX_HOPS, PathScorer, read_weights, scoring_embedder, weights_for
 from byokg.offline.planner import Planner
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.ranking import FITTED, AnswerRanker
 from byokg.offline.ranking import read_weights as read_ranking
-from byokg.offline.schema_linking import PropertyLinker, RelationSimilarity, SampledStatistics, SchemaStatistics
+from byokg.offline.schema_linking import RelationSimilarity, SampledStatistics, SchemaStatistics
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever

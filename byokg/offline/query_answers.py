@@ -22,7 +22,7 @@ from byokg.graph.value_indexes import value_index
 from byokg.index.embedders import StaticEmbedder
 from byokg.index.values import ValueIndex
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever, grouping
-from byokg.offline.calibration import UNSURE
+from byokg.offline.answerer import UNSURE
 from byokg.offline.lexicon import cached, rule
 from byokg.offline.query_graphs import QueryExecution, QueryExecutor, QueryGraph, QueryResult, cypher
 from byokg.offline.query_ranking import (
@@ -36,8 +36,7 @@ from byokg.offline.query_ranking import (
     weighted,
 )
 from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWords
-from byokg.offline.query_schema import TypedSchema, ValueSpotter
-from byokg.offline.query_settings import SEARCH, VALUES, WORDS
+from byokg.offline.query_schema import SEARCH, VALUES, WORDS, TypedSchema, ValueSpotter
 from byokg.offline.question_coverage import UnusedPart, immaterial, quoted
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
 from byokg.pipelines.loop import Answerer, Loop

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
-from byokg.offline.query_schema import EdgeTest, Property, TypedSchema, TypedStep
-from byokg.offline.query_settings import SCHEMA
+from byokg.offline.query_schema import SCHEMA, EdgeTest, Property, TypedSchema, TypedStep
 from byokg.types import Value
 
 Operation = Literal["list", "count", "average", "sum"]

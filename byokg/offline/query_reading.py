@@ -15,13 +15,20 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64
 from byokg.index.embedders import Embedder, exact
-from byokg.offline.constraints import QueryConstraints
 from byokg.offline.lexicon import adjectives, any_of, cached, comparative, load_lexicon, number_pattern, number_value
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
-from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.parse_constraints import QueryConstraints, parse_constraints
 from byokg.offline.query_graphs import Constraint, CountTest, Test
-from byokg.offline.query_schema import SLASHED, TypedSchema, ValueSpotter, day_number, quoted_spans
-from byokg.offline.query_settings import SEARCH, VALUES, WORDS
+from byokg.offline.query_schema import (
+    SEARCH,
+    SLASHED,
+    VALUES,
+    WORDS,
+    TypedSchema,
+    ValueSpotter,
+    day_number,
+    quoted_spans,
+)
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, UNRELATED, WORD, related, singular, synonyms
 from byokg.text.values import read_literal
 from byokg.types import Mention

@@ -19,12 +19,10 @@ import numpy as np
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import shipped_embedder
-from byokg.offline.constraints import QueryConstraints
-from byokg.offline.label_similarity import NEGATIONS
 from byokg.offline.lexicon import comparative, load_lexicon, rule, superlative
 from byokg.offline.parse import REQUESTS
-from byokg.offline.parse_constraints import parse_constraints, parse_path_question
-from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.parse_constraints import QueryConstraints, parse_constraints, parse_path_question
+from byokg.offline.schema_linking import NEGATIONS, RelationSimilarity
 from byokg.retrieval.verbalize import disambiguate
 from byokg.text.names import (
     FUNCTION_WORDS,

@@ -6,16 +6,17 @@ the names at the ends of each relation.
 
 `SampledStatistics` reads all relations and a sample of their edges once. That takes minutes on a server, where listing
 the relations alone takes seconds: `SchemaStatistics` holds only relations and ends that walks have met.
-`PropertyLinker` links words that compare to properties of numbers and dates.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -25,204 +26,337 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import contains, distinct
-from byokg.graph.store import ALL_VALUES, Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
-from byokg.offline.label_similarity import (
-    LabelSimilarity,
-    WordSettings,
-    agent_noun_verbs,
-    content_words,
-    leading_verb,
-    number_words,
-    subject_verbs,
-)
+from byokg.offline.lexicon import rule
 from byokg.offline.parse import Role
-from byokg.text.dates import read_date
 from byokg.text.names import (
-    LABEL_PARTS,
+    FUNCTION_WORDS,
     UNRELATED,
+    Lexicon,
     is_identifier,
+    label_words,
     related,
+    relation_text,
     singular,
-    split_label,
     split_words,
     synonyms,
 )
-from byokg.types import INVERSE, EntityId, Metapath, Node, Value
+from byokg.types import INVERSE, Metapath
 
 
 @dataclass(frozen=True)
-class PropertyThresholds:
-    """Thresholds of property linking."""
+class LabelLimits:
+    """Lengths in relation labels."""
 
-    similar: float = 0.4
-    """Cosine from which a word means a property."""
-    stem: float = 0.9
-    """Similarity of a word that shares a stem with a property's name; an equal one has 1."""
-    known: float = 0.5
-    """Share of nodes with a property from which they are compared by it, unless a question names it."""
-    named: float = 0.95
-    """Similarity from which a question names a property."""
-    values: int = 3
-    """Values of one relation per node, if edges lead to values."""
-    later: float = 0.02
-    """Discount of each further word for a measure."""
+    verb: int = 3
+    """Letters of an inflected verb too short to be distinctive: `has`."""
+    heads: int = 48
+    """Heads of each relation that are sampled for their incoming relations."""
+    antonym: int = 5
+    """Common first letters of a word and its antonym without prefix: `indication`, `contraindicated`."""
 
 
-_SETTINGS = PropertyThresholds()
+_LABEL_LIMITS = LabelLimits()
 
-_AGE = frozenset(("age", "aged", "ages"))
-
-
-@dataclass(frozen=True)
-class LinkedProperty:
-    """A property, and its value for each node that has it."""
-
-    name: str
-    values: Mapping[EntityId, float]
-    shown: Mapping[EntityId, Value]
-    likeness: float
-    dates: bool = False
-
-    @property
-    def age(self) -> bool:
-        """True for an age, of which the oldest has the most, and not the earliest."""
-        return not self.dates and not _AGE.isdisjoint(split_words(split_label(self.name)))
+_NOT_ACTING = frozenset(
+    "order number member chapter center centre river water letter paper chapter offer color".split()
+)
+"""Words that only end like those for people who do something."""
 
 
-class PropertyLinker:
-    """Links words of a question to properties.
+def is_agent_noun(word: str) -> bool:
+    """True for an agent noun: `manager`, `author`."""
+    return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
-    Args:
-        embedder: compares words.
+
+def leading_verb(words: Sequence[str]) -> str:
+    """Return the leading verb of a relation label (`plays_in_club` -> `play`), or "".
+
+    >>> [leading_verb(label.split()) for label in ("plays in club", "is aged", "played by")]
+    ['play', '', '']
     """
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self.likeness = lru_cache(1 << 14)(self._likeness)
-        """Returns the similarity of a word and a property's name, in [-1, 1]."""
-        self._vector = lru_cache(1 << 12)(self._encoded)
-
-    def find(
-        self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2
-    ) -> LinkedProperty | None:
-        """Return the property most similar to the nouns; None if none of the nodes' is similar.
-
-        Args:
-            nodes: compared nodes.
-            nouns: words for the measure, the best first.
-            dates: take a date if no name is like the nouns and there is just one date.
-            least: number of the nodes, if there are as many, that must have it.
-        """
-        columns: dict[str, dict[EntityId, Value]] = {}
-        for node in nodes:
-            for key, value in node.properties.items():
-                if not key.endswith(ALL_VALUES):
-                    columns.setdefault(key, {})[node.id] = value
-        best: LinkedProperty | None = None
-        timed: list[LinkedProperty] = []
-        for key, shown in columns.items():
-            if len(shown) < min(least, len(nodes)) or measure(next(iter(shown.values()))) is None:
-                continue
-            likeness = max(
-                (self.likeness(noun, key) - _SETTINGS.later * place for place, noun in enumerate(nouns)), default=-1.0
-            )
-            if likeness < _SETTINGS.named and len(shown) < _SETTINGS.known * len(nodes):
-                continue
-            if likeness < _SETTINGS.similar and not dates:
-                continue
-            values = _measures(shown)
-            if values is None:
-                continue
-            is_date = all(looks_dated(value) for value in shown.values())
-            found = LinkedProperty(key, values, shown, likeness, is_date)
-            if is_date:
-                timed.append(found)
-            if likeness >= _SETTINGS.similar and (best is None or likeness > best.likeness):
-                best = found
-        if best is None and dates and len(timed) == 1:
-            return timed[0]
-        return best
-
-    def _likeness(self, noun: str, name: str) -> float:
-        words = split_words(split_label(name.rpartition(":")[2].replace("_", " ")))
-        if noun in words:
-            return 1.0
-        stem = _SETTINGS.stem if any(related(noun, word) for word in words if len(word) > 3) else -1.0
-        vector = self._vector(noun)
-        return max(
-            stem, *(float(self._vector(text) @ vector) for text in (" ".join(words), *words) if len(text) > 2), -1.0
-        )
-
-    def _encoded(self, text: str) -> npt.NDArray[np.float64]:
-        return exact(self._embedder.encode([text])[0])
+    first = words[0]
+    return singular(first) if len(first) > _LABEL_LIMITS.verb and first.endswith("s") and words[-1] != "by" else ""
 
 
-def described(store: GraphStore, nodes: Sequence[Node], least: int = 2) -> Sequence[Node]:
-    """Return nodes with the numbers and dates behind edges among their properties.
+def agent_noun_verbs(noun: str) -> frozenset[str]:
+    """Return candidate verb stems of an agent noun (`players` -> `play`); at most one is a real word.
 
-    If values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` acts as a property.
-
-    Args:
-        store: the graph.
-        nodes: its nodes.
-        least: number of the nodes, if there are as many, that must have such edges of a relation.
+    >>> [sorted(agent_noun_verbs(noun)) for noun in ("players", "runner", "city")]
+    [['play', 'playe'], ['run', 'runn', 'runne'], []]
     """
-    numbers = np.asarray(store.numbers([node.id for node in nodes]), np.int64)
-    counts = store.relation_counts(numbers)
-    out = ~counts.inverse & (counts.count <= _SETTINGS.values)
-    having = np.bincount(counts.relation[out], minlength=len(store.relations))
-    relations = np.flatnonzero(having >= max(1, min(least, len(nodes))))
-    if not len(relations):
-        return nodes
-    batch = store.edges(numbers, Direction.OUT, relations)
-    ends, place = np.unique(batch.other, return_inverse=True)
-    names = [node.name for node in store.nodes(store.ids(ends))]
-    rows = np.flatnonzero(np.array([measure(name) is not None for name in names], np.bool_)[place])
-    told: dict[int, dict[str, Value]] = {}
-    for origin, relation, end in zip(
-        batch.origin[rows].tolist(), batch.relation[rows].tolist(), place[rows].tolist(), strict=True
-    ):
-        properties = told.setdefault(origin, dict(nodes[origin].properties))
-        properties.setdefault(LABEL_PARTS.split(store.relations[relation])[-1], names[end])
-    return [replace(node, properties=told.get(at, node.properties)) for at, node in enumerate(nodes)] if told else nodes
+    noun = singular(noun)
+    if not is_agent_noun(noun) or not noun.endswith(("er", "or")):
+        return frozenset()
+    stem = noun[:-2]
+    return frozenset({stem, noun[:-1], *([stem[:-1]] if stem[-1] == stem[-2] else ())})
 
 
-def _measures(shown: Mapping[EntityId, Value]) -> dict[EntityId, float] | None:
-    """Return the number of each value; None if a value has none."""
-    found = {}
-    for id, value in shown.items():
-        number = measure(value)
-        if number is None:
-            return None
-        found[id] = number
+NEGATING = ("contra", "non", "un")
+"""Prefixes of antonyms."""
+
+NEGATIONS = frozenset("not never no without cannot nor neither".split())
+"""Negations."""
+
+FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
+"""Modals that express a prohibition with `not`."""
+
+
+def is_prohibition(words: Sequence[str]) -> bool:
+    """True if a question asks for prohibited things: `should not take X`, `can't be combined with X`."""
+    pairs = pairwise(words)
+    return "cannot" in words or any(one in FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
+
+
+def antonym_relations(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
+    """Return antonym relations with the antonymous word, and the relations they oppose.
+
+    >>> antonym_relations([["indication"], ["contraindicated"], ["universities"], ["sites"], ["not", "recommended"]])
+    {1: ('contraindicated', frozenset({0})), 4: ('not', frozenset())}
+    """
+    beginning: dict[str, set[int]] = defaultdict(set)
+    for number, label in enumerate(labels):
+        for word in label:
+            beginning[word[: _LABEL_LIMITS.antonym]].add(number)
+    found = dict[int, tuple[str, frozenset[int]]]()
+    for number, label in enumerate(labels):
+        for word in label:
+            rests = (word.removeprefix(start) for start in NEGATING if word.startswith(start))
+            plain = [rest[: _LABEL_LIMITS.antonym] for rest in rests if len(rest) > _LABEL_LIMITS.verb]
+            others = frozenset().union(*(beginning.get(rest, ()) for rest in plain)) - {number}
+            if others or word in NEGATIONS:
+                found[number] = word, others
     return found
 
 
-def measure(value: Value) -> float | None:
-    """Return a number for a value that can be compared: numbers as they are, dates as years with a fraction."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    try:
-        return float(value)
-    except ValueError:
-        pass
-    date = read_date(value)
-    if date is None or date.start is None:
-        return None
-    year, month, day = date.start
-    return year + (month - 1) / 12 + (day - 1) / 372
+_TYING = frozenset("of for to in on at with from by".split())
 
 
-def looks_dated(value: Value) -> bool:
-    """True if a value may be a date: ISO 8601 text, or a whole number that could be a year."""
-    if isinstance(value, bool | float):
-        return False
-    if isinstance(value, int):
-        return 1000 <= value <= 2100
-    return ("-" in value[1:] and read_date(value) is not None) or (value.isdigit() and 1000 <= int(value) <= 2100)
+def label_names_head(words: Sequence[str]) -> bool:
+    """True if a relation label names its head: `capital of`, `is a vector for`.
+
+    >>> [label_names_head(label.split()) for label in ("part of", "is a vector for", "belongs to the family of")]
+    [True, True, False]
+    """
+    if words[:1] in (["is"], ["are"]) and words[1:2] in (["a"], ["an"], ["the"]):
+        return words[-1] in _TYING
+    verb = len(words) > 2 and words[0].endswith("s") and words[1] in _TYING
+    return words[-1] == "of" and not verb
+
+
+def content_words(words: Sequence[str]) -> list[str]:
+    """Return the content words; all words, if there are none."""
+    return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def subject_verbs(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
+    """Return the leading verb of each relation, an activity of its heads: `plays_in_club`; empty if there is none.
+
+    If several begin with one verb, it is no activity of heads with another class name from their incoming relations:
+    with `plays_in_club` and `plays_in_league` only those are players that no `…_club` leads to.
+
+    Args:
+        store: the graph.
+        labels: the words of each relation's namespace, and its own.
+    """
+    verbs = [leading_verb(own) for _, own in labels]
+    often = Counter(filter(None, verbs))
+    among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
+    if not among:
+        return verbs
+    batch, otherwise = store.sample_edges(_LABEL_LIMITS.heads), set[int]()
+    calls = np.array([_calls(own) for _, own in labels], np.bool_)
+    doers: dict[str, list[int]] = defaultdict(list)
+    for number, (_, own) in enumerate(labels):
+        for verb in agent_noun_verbs(own[-1]):
+            doers[verb].append(number)
+    bounds = np.searchsorted(batch.relation, [(number, number + 1) for number in among])  # edges come by relation
+    for number, (first, last) in zip(among, bounds.tolist(), strict=True):
+        naming = calls.copy()
+        naming[doers[verbs[number]]] = False
+        heads = np.unique(batch.head[first:last]).astype(np.int64)
+        counts = store.relation_counts(heads)
+        called = np.unique(counts.origin[counts.inverse & naming[counts.relation]])
+        if 2 * len(called) >= len(heads):
+            otherwise.add(number)
+    told = {verbs[number] for number in among if number not in otherwise}
+    return ["" if number in otherwise and verb in told else verb for number, verb in enumerate(verbs)]
+
+
+def _calls(own: Sequence[str]) -> bool:
+    """True if a relation label names its tail: `club`, `plays in club`, not `captained by`."""
+    return (
+        not label_names_head(own)
+        and own[-1] not in FUNCTION_WORDS
+        and not own[-1].endswith("ed")
+        and not leading_verb(own[-1:])
+    )
+
+
+@dataclass(frozen=True)
+class WordSettings:
+    """How words are compared with words; found on the dev splits of MetaQA, WebQSP and atlas."""
+
+    cache_bytes: int = 64 << 20
+    """Memory of the similarities of words."""
+    derived: float = 0.6
+    """Added to the cosine of two words that share a stem."""
+    synonym: float = 0.5
+    """Added to the cosine of two words that name the same kind of relation (`wife`, `spouse`)."""
+    namespace: float = 0.5
+    """Weight of a word in a relation's namespace against one in its own name (`film.director.film`)."""
+    threshold: float = 0.3
+    """Similarities up to here count as none; the rest is stretched to [0, 1]."""
+
+    def raise_cosines(self, cosines: Float64, kin: Float64) -> Float64:
+        """Raise the cosines of relatives: (N,) and (N,) to (N,), at most 1; an equal word has 1."""
+        nearer: Float64 = np.where(kin >= 1, 1.0, np.minimum(1.0, cosines + kin))
+        return nearer
+
+    def kinship(self, lexicon: Lexicon, word: str) -> Float64:
+        """Return the bonus on the cosine of each word of a lexicon: 1 for an equal one, less for a related one."""
+        kin = np.zeros(len(lexicon.words))
+        for place in lexicon.related(word):
+            kin[place] = 1.0 if lexicon.words[place] == word else self.derived
+        for place in lexicon.singular(synonyms().get(singular(word), UNRELATED).alike):
+            kin[place] = max(kin[place], self.synonym)
+        return kin
+
+    def stretch(self, similarity: Float64) -> Float32:
+        """Map similarities above the threshold to (0, 1], others to 0."""
+        stretched: Float32 = np.clip((similarity - self.threshold) / (1 - self.threshold), 0, 1).astype(np.float32)
+        return stretched
+
+
+class LabelSimilarity:
+    """Compares words with the labels of R relations, of S = 2 · R steps.
+
+    Args:
+        labels: the relations' labels, or the meanings of their properties.
+        embedder: encodes labels.
+        vector: returns the vector of a word.
+        settings: weights and thresholds.
+    """
+
+    def __init__(
+        self, labels: Sequence[str], embedder: Embedder, vector: Callable[[str], Float64], settings: WordSettings
+    ) -> None:
+        self.labels = labels
+        """(R,) what each relation is called."""
+        self.words = [label_words(label) for label in labels]
+        """(R,) words of the namespace, and of the relation's own name."""
+        self._vector = vector
+        self._settings = settings
+        self._acts = np.array([own[-1] == "by" or is_agent_noun(own[-1]) for _, own in self.words], np.bool_)
+        self.names_head = np.array([label_names_head(own) for _, own in self.words], np.bool_)
+        self.own = [content_words(own) for _, own in self.words]
+        self.namespace = [content_words(namespace) for namespace, _ in self.words]
+        self._antonyms = antonym_relations(self.own)
+        self._lexicon, numbers = number_words(self.own, self.namespace)
+        self._own_numbers, self._namespace_numbers = (np.ascontiguousarray(each.T) for each in numbers)
+        self._word_vectors = exact(embedder.encode(self._lexicon.words))
+        self.own_vectors = exact(embedder.encode([" ".join(own) for _, own in self.words]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in labels]))
+        """(R, D) one vector for each relation with its namespace."""
+        self.cached_words = max(64, settings.cache_bytes // (16 * max(1, 2 * len(labels))))
+        self.parts = lru_cache(self.cached_words)(self._parts)
+        """Returns the similarity of a word to each relation's own name, its namespace, and the name of its other end.
+
+        Each is (R,). The name of a relation names its tail (`parent`), but not one with `of` (`part_of`).
+        """
+        self.similarity = lru_cache(self.cached_words)(self._similarity)
+        """Returns how much a word resembles the relation of each step: (S,) in [0, 1]."""
+
+    def _similarity(self, word: str) -> Float32:
+        own, namespace, turned = self.parts(word)
+        either = np.maximum(own, namespace)
+        both = np.maximum(either, turned)
+        alike = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).alike)
+        either = np.where(np.isin(self._own_numbers, alike).any(axis=0), both, either)  # `belong` has both meanings
+        along, back = np.where(self.names_head, both, either), np.where(self.names_head, either, both)
+        return self._settings.stretch(np.stack((along, back), axis=1).ravel())
+
+    def _parts(self, word: str) -> tuple[Float64, Float64, Float64]:
+        vector, settings = self._vector(word), self._settings
+        alike = settings.raise_cosines(compare_rows(self._word_vectors, vector), settings.kinship(self._lexicon, word))
+        alike = np.append(alike, -1.0)  # for the padding
+        own = np.maximum(alike[self._own_numbers].max(axis=0), compare_rows(self.own_vectors, vector))
+        converse = np.zeros(len(self._lexicon.words) + 1)
+        converse[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)] = settings.synonym
+        turned = np.where(converse[self._own_numbers].max(axis=0) > 0, np.minimum(1.0, own + settings.synonym), 0.0)
+        return own, settings.namespace * alike[self._namespace_numbers].max(axis=0), turned
+
+    def has_any(self, words: Collection[str]) -> bool:
+        """True if a label has one of some words, in the singular."""
+        return bool(self._lexicon.singular(words))
+
+    @rule(
+        "antonyms",
+        "which drugs should not be given to {Tom}",
+        lambda self, words: np.zeros(2 * len(self.labels), np.bool_),
+    )
+    def antonym_mask(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Mask steps whose relation is an antonym of some words: (S,).
+
+        `Contraindicated in` matches `contraindicated`, a synonym (`avoid`), or a `not`; in a prohibition
+        (`which drugs should not be given to X`), `indicated for` does not match.
+        """
+        relations, forbidden = np.zeros(len(self.labels), np.bool_), is_prohibition(words)
+        alike = {singular(word) for word in words}.union(
+            *(synonyms().get(singular(word), UNRELATED).alike for word in words)
+        )
+        for number, (opposite, others) in self._antonyms.items():
+            if forbidden:
+                relations[list(others)] = True
+            elif NEGATIONS.isdisjoint(words) and singular(opposite) not in alike:
+                relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)
+        return np.repeat(relations, 2)
+
+    @rule(
+        "direction by syntax",
+        "who reports to {Tom}",
+        lambda self, word, use, outward: np.zeros(2 * len(self.own), np.bool_),
+    )
+    def backward_mask(self, word: str, use: str, outward: bool) -> npt.NDArray[np.bool_]:
+        """Mask steps that a word in a syntactic role leads against, whatever the relation: (S,).
+
+        `The boss of X` goes along a relation, `employees reporting to X` against it. Labels with an agent noun
+        (`managed by`, `manager`) turn a verb for its activity (`who manages X`), labels that name the other end
+        (`manager of`) the noun.
+
+        Args:
+            word: the word.
+            use: its role, see `parse.Use`.
+            outward: its direction, see `parse.Role`.
+        """
+        along = np.full(len(self.own), outward)
+        kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=0)
+        if use == "noun":
+            converse = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)
+            other = np.isin(self._own_numbers, converse).any(axis=0) & ~kin
+            turned = (self.names_head ^ other) | (kin & ~self._acts & is_agent_noun(word))
+        elif use == "active":
+            turned = self._acts
+        else:
+            turned = kin & ~self._acts & (use == "passive")
+        backward = ~(along ^ turned)
+        return np.stack((backward, ~backward), axis=1).ravel()
+
+
+def number_words(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
+    """Make a lexicon of all words, and turn each list of words into numbers, filled up with -1."""
+    lexicon = Lexicon(sorted({word for words in lists for row in words for word in row}))
+    number = {word: position for position, word in enumerate(lexicon.words)}
+    return lexicon, [_padded([[number[word] for word in row] for row in words]) for words in lists]
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int64:
+    """Return the rows as one array, filled up with -1."""
+    out = np.full((len(rows), max(1, max(map(len, rows), default=1))), -1, np.int64)
+    for position, row in enumerate(rows):
+        out[position, : len(row)] = row
+    return out
 
 
 Labels = Sequence[tuple[Sequence[str], Sequence[str]]]

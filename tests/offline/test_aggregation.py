@@ -13,8 +13,9 @@ from byokg.graph.importers.choose import import_graph
 from byokg.graph.property_view import PropertyView, is_value, viewed
 from byokg.graph.store import Direction
 from byokg.linking.parts import Parts
-from byokg.offline.constraints import TemporalConstraint, passes, period
 from byokg.offline.execute import ExecutionSettings
+from byokg.offline.facts import passes, period
+from byokg.offline.parse_constraints import TemporalConstraint
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.retrieval.path import PathRetriever

@@ -1,4 +1,4 @@
-"""Tests of `byokg.offline.calibration`, and of answers that are held back."""
+"""Tests of `byokg.offline.answerer`, and of answers that are held back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
-from byokg.offline.calibration import UNSURE, Confidence
+from byokg.offline.answerer import UNSURE, Confidence
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.ranking import AGAINST, FITTED, NAMES, CandidateFeatures, read_weights
 from byokg.pipelines.loop import Loop

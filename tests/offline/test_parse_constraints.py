@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from byokg.offline.constraints import QueryConstraints
-from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.parse_constraints import QueryConstraints, parse_constraints
 from byokg.text.names import locate
 from tests.corpora import each_of
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.offline.path_weights`."""
+"""Tests of `byokg.offline.path_scorer`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.index.embedders import StaticEmbedder
-from byokg.offline.path_scorer import Weights
-from byokg.offline.path_weights import FILE, SHIPPED, STATIC, read_weights, save_weights, weights_for
+from byokg.offline.path_scorer import FILE, SHIPPED, STATIC, Weights, read_weights, save_weights, weights_for
 from tests.linking.graphs import EMBEDDER
 
 

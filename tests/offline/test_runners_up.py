@@ -1,4 +1,4 @@
-"""Tests of `byokg.offline.calibration`, and of what follows an unsure answer."""
+"""Tests of `byokg.offline.answerer`, and of what follows an unsure answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
-from byokg.offline import calibration
-from byokg.offline.calibration import UNSURE, Ranked, RunnerUpSettings, runners_up
+from byokg.offline import answerer
+from byokg.offline.answerer import UNSURE, Ranked, RunnerUpSettings, runners_up
 from byokg.offline.pipeline import offline_pipeline
 from byokg.types import AnswerItem, EntityId, Question
 from tests.linking.graphs import EMBEDDER
@@ -17,7 +17,7 @@ from tests.linking.graphs import EMBEDDER
 
 @pytest.fixture(autouse=True)
 def nearly_surely_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "_RUNNERS", RunnerUpSettings(none_right=0.3))
+    monkeypatch.setattr(answerer, "_RUNNERS", RunnerUpSettings(none_right=0.3))
 
 
 def ranked(*candidates: tuple[float, Sequence[str]]) -> list[Ranked]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64
 from byokg.evaluation.metrics import normalise
-from byokg.offline.calibration import Confidence
+from byokg.offline.answerer import Confidence
 from byokg.offline.path_ranker import on_grid, product
 from byokg.offline.ranking import AGAINST, NAMES, CandidateFeatures, RankingWeights
 from byokg.offline.training.path_weights import CandidateSet

@@ -25,9 +25,9 @@ from byokg.evaluation.metrics import normalise, score
 from byokg.evaluation.significance import auroc, bootstrap, calibration_error, cluster_codes, intervals
 from byokg.files import in_bytes, new_folder
 from byokg.index.embedders import Embedder
-from byokg.offline.calibration import Confidence
+from byokg.offline.answerer import Confidence
 from byokg.offline.linker import OfflineLinker
-from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
+from byokg.offline.path_scorer import CONFIDENCE_FILE, save_weights
 from byokg.offline.ranking import save_weights as save_ranking
 from byokg.offline.training.calibration import cross_fitted, first_answers, fit_ranking, judged
 from byokg.offline.training.path_weights import CandidateSet, candidate_sets, fit_weights

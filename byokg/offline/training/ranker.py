@@ -40,8 +40,7 @@ from byokg.offline.path_ranker import (
     product,
     save_ranker,
 )
-from byokg.offline.path_scorer import Weights
-from byokg.offline.path_weights import save_weights
+from byokg.offline.path_scorer import Weights, save_weights
 from byokg.offline.schema_linking import RelationSimilarity, sum_rows
 from byokg.text.names import locate
 from byokg.types import INVERSE, EntityId, Mention, Question

@@ -10,8 +10,8 @@ from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.parts import Parts
-from byokg.offline.calibration import Confidence
-from byokg.offline.path_weights import read_weights
+from byokg.offline.answerer import Confidence
+from byokg.offline.path_scorer import read_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.ranking import read_weights as read_ranking
 from byokg.offline.training.fit import FitTask, fit, split_examples
