@@ -52,12 +52,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from byokg.llm.messages import Reply
+
+Word = TypeVar("Word", bound=str)
 
 
 class ByokgError(Exception):
@@ -95,6 +98,25 @@ def at_least(least: float, otherwise: str, **settings: float) -> None:
             raise ConfigError(f"{name}={value} {otherwise}; use {least} or more")
 
 
+def shares(**settings: float) -> None:
+    """Raise `ConfigError` for a setting outside of [0, 1]."""
+    for name, value in settings.items():
+        if not 0 <= value <= 1:
+            raise ConfigError(f"{name}={value} is no share; use a number from 0 to 1")
+
+
+def one_of(setting: str, value: str, known: Iterable[Word]) -> Word:
+    """Return the word of `known` that a value is; `setting` ends with what stands before it: `method=`, `--method `.
+
+    Raises:
+        ConfigError: it is none of them.
+    """
+    words = tuple(known)
+    if value not in words:
+        raise ConfigError(f"{setting}{value} is not known; use one of {', '.join(words)}")
+    return words[words.index(value)]
+
+
 class MissingExtra(ByokgError):
     """A missing optional package."""
 
@@ -106,10 +128,18 @@ class MissingExtra(ByokgError):
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
     """Import a package that only one of byokg's extras installs. Raises `MissingExtra` if it is not installed."""
+    with requires(module, extra, purpose):
+        found = importlib.import_module(module)
+    return found
+
+
+@contextmanager
+def requires(package: str, extra: str, purpose: str) -> Iterator[None]:
+    """Raise `MissingExtra` for an import within the context that fails."""
     try:
-        return importlib.import_module(module)
+        yield
     except ImportError as error:
-        raise MissingExtra(module, extra, purpose) from error
+        raise MissingExtra(package, extra, purpose) from error
 
 
 class NoCandidates(ByokgError):

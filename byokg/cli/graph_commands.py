@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -32,7 +32,7 @@ from byokg.cli.terminal import (
     stderr,
     stdout,
 )
-from byokg.errors import ConfigError, GraphError, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
+from byokg.errors import ConfigError, GraphError, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable, one_of
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.open import ENGINE_NAMES, engines_in, fingerprint
@@ -748,14 +748,12 @@ def query(
     The engine of a folder starts with each command, and that of openCypher takes seconds: several queries in one
     command share it, and byokg mcp serve keeps it.
     """
-    if language not in (None, "cypher", "sparql"):
-        raise ConfigError(f"--language {language} is not known; use cypher or sparql")
-    if layout not in ("table", "json"):
-        raise ConfigError(f"--format {layout} is not known; use table or json")
+    wanted = None if language is None else one_of("--language ", language, get_args(Language))
+    one_of("--format ", layout, ("table", "json"))
     from byokg.open import is_address, open_queryable
 
     settings = server.settings(place)
-    with closing(open_queryable(place, cast("Language | None", language), **settings)) as store:
+    with closing(open_queryable(place, wanted, **settings)) as store:
         if store.language == "cypher" and not is_address(place):
             note("starting the openCypher engine; several queries in one command share it")
         for text in texts:

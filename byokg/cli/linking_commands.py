@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console, Group
@@ -30,7 +30,7 @@ from byokg.cli.terminal import (
     stdout,
     watch,
 )
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, one_of
 from byokg.evaluation.tables import figures, labels, table, two_lines
 from byokg.types import Mention
 
@@ -203,8 +203,6 @@ def _dump(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
     return {name: asdict(one) for name, one in estimates.items()}
 
 
-Word = TypeVar("Word", bound=str)
-
 _LINKER = "byokg.linking.entities.EntityLinker"
 _DISAMBIGUATED = "both, disambiguated"
 
@@ -240,8 +238,8 @@ def link(
     from byokg.linking.entities import METHODS, EntityLinker, Fusion
     from byokg.open import use_graph
 
-    method = _one_of("--method", lookup.method, METHODS)
-    fusion = _one_of("--fusion", lookup.fusion, get_args(Fusion))
+    method = one_of("--method ", lookup.method, METHODS)
+    fusion = one_of("--fusion ", lookup.fusion, get_args(Fusion))
     for number, text in enumerate(mentions, start=1):
         if not text.strip():
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
@@ -284,7 +282,7 @@ def evaluate_linking(
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
 
-    source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
+    source: MentionSource = one_of("--mentions ", mentions, get_args(MentionSource))
     settings = read_settings(words or [])
 
     say = Output(quiet=quiet).note
@@ -329,14 +327,6 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
         named[method] = EntityLinker(store, method, known_names=first.names, **shared)
     named[_DISAMBIGUATED] = EntityLinker(store, "both", disambiguate=True, known_names=first.names, **shared)
     return named
-
-
-def _one_of(option: str, given: str, known: Sequence[Word]) -> Word:
-    """Return a word that is one of those known."""
-    for word in known:
-        if word == given:
-            return word
-    raise ConfigError(f"{option} {given} is not known; use one of {', '.join(known)}")
 
 
 # Embedders
@@ -424,11 +414,11 @@ def embed(
     from byokg.files import user_cache
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.name_indexes import build_dense, index_folder
-    from byokg.index.vectors import checked_layout
+    from byokg.index.vectors import Layout
 
     if cache is not None and no_cache:
         raise ConfigError("--cache and --no-cache exclude each other; give one")
-    chosen = None if layout is None else checked_layout(layout)
+    chosen = None if layout is None else one_of("--layout ", layout, get_args(Layout))
     folder = folder_given(place, "byokg graph embed")
     graph = ColumnarGraph.open(folder)
     embedder = read_settings(words or []).build("embedding")

@@ -20,7 +20,7 @@ from byokg.cli.config import Settings, read_settings
 from byokg.cli.eval_commands import Grid, Job, run_grid
 from byokg.cli.evaluation import evaluate, open_questions, open_store
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, note, print_line
-from byokg.errors import ConfigError, MissingExtra, RunError
+from byokg.errors import ConfigError, MissingExtra, RunError, one_of
 from byokg.evaluation.comparability import PublishedData, PublishedResult, PublishedTable, read_tables
 from byokg.files import sha256
 
@@ -251,9 +251,7 @@ def reproduce(
     the figures stand below them.
     """
     usage, datasets, tables = read_tables()
-    if name not in tables:
-        raise ConfigError(f"no table {name!r} is known; use one of {', '.join(tables)}")
-    table, output = tables[name], Output(quiet=quiet)
+    table, output = tables[one_of("TABLE ", name, tables)], Output(quiet=quiet)
     columns = [word for word in words or () if "=" not in word]
     if len(columns) > 1 or not table.columns.keys() >= set(columns):
         raise ConfigError(f"{name} has no column {' '.join(columns)!r}; name one of {', '.join(table.columns)}")

@@ -12,7 +12,7 @@ import typer
 
 from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, stdout
-from byokg.errors import ConfigError, RunError
+from byokg.errors import ConfigError, RunError, one_of
 from byokg.evaluation.comparability import PublishedResult, RunConditions, run_conditions, split_published
 from byokg.evaluation.report.comparison_tables import anchor_json, anchor_tables, comparison_json, comparison_tables
 from byokg.evaluation.tables import score_json, score_tables
@@ -290,9 +290,7 @@ def _labelled(runs: Sequence[Run], labels: Sequence[str]) -> list[Run]:
 def _profile(name: str) -> Profile:
     from byokg.evaluation.profiles import PROFILES
 
-    if name not in PROFILES:
-        raise ConfigError(f"--profile {name} is not known; use one of {', '.join(PROFILES)}")
-    return PROFILES[name]
+    return PROFILES[one_of("--profile ", name, PROFILES)]
 
 
 # The judge

@@ -27,7 +27,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, Protocol
 
-from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
+from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete, at_least
 from byokg.evaluation.cases import by_question
 from byokg.evaluation.datasets.base import Example, SubgraphDataset
 from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, Retrieved, Scores, aggregate, match_gold, score
@@ -215,8 +215,7 @@ def run_evaluation(
     >>> metrics.overall.estimates["hits@1"].value
     1.0
     """
-    if workers < 1:
-        raise ConfigError(f"workers={workers} cannot answer anything; use 1 or more")
+    at_least(1, "cannot answer anything", workers=workers)
     by_id = {example.id: example for example in examples}
     if not by_id:
         raise RunError("there is no question to evaluate; check dataset.split and limit")

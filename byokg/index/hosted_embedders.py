@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import SecretStr
 
-from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
+from byokg.errors import ConfigError, EmbedderFailed, MissingExtra, at_least, requires
 from byokg.index.embedders import Vectors, unit_rows
 from byokg.service_errors import known_secrets, may_pass, without_secrets
 from byokg.text.names import encodable
@@ -40,8 +40,7 @@ class LangChainEmbedder:
     """
 
     def __init__(self, embeddings: Embeddings, name: str | None = None, batch_size: int = 256) -> None:
-        if batch_size < 1:
-            raise ConfigError(f"batch_size of the embedder is {batch_size}; give 1 or more")
+        at_least(1, "encodes nothing", batch_size=batch_size)
         self._embeddings = embeddings
         self._batch_size = batch_size
         self._name = name if name is not None else _described(embeddings)
@@ -191,10 +190,8 @@ def bedrock(
         MissingExtra: langchain-aws is not installed.
         ConfigError: AWS finds no region or profile.
     """
-    try:
+    with requires("langchain-aws", "bedrock", "embedding=bedrock"):
         from botocore.config import Config
-    except ImportError as error:
-        raise MissingExtra("langchain-aws", "bedrock", "embedding=bedrock") from error
     config = Config(
         connect_timeout=timeout_s,
         read_timeout=timeout_s,

@@ -27,7 +27,7 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
 from byokg.arrays import Int64
-from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
+from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least, shares
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, FAR_PART, PART, SET, USUAL, VERY_FAR, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
@@ -496,8 +496,7 @@ class NameIndex:
             ConfigError: `k` or `cutoff` is out of range.
         """
         at_least(1, "finds nothing", k=k)
-        if not 0 <= cutoff <= 1:
-            raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
+        shares(cutoff=cutoff)
         return [list(self._like(text, k, cutoff)) for text in texts]
 
     def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import ConfigError, MissingExtra
+from byokg.errors import ConfigError, at_least, requires
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.text.names import encodable
 
@@ -79,9 +79,7 @@ class _ModelReranker(ABC):
     """Rates with a model that is loaded when it is first needed; threads that share it wait for each other."""
 
     def __init__(self, model: str, device: str | None, revision: str | None, **settings: int) -> None:
-        for name, value in settings.items():
-            if value < 1:
-                raise ConfigError(f"{name} of the reranker is {value}; give 1 or more")
+        at_least(1, "rates nothing", **settings)
         self._model = model
         self._device = device
         self._revision = revision
@@ -154,11 +152,9 @@ class CrossEncoderReranker(_ModelReranker):
         return np.asarray(loaded.predict(pairs, batch_size=self._batch_size, show_progress_bar=False), np.float64)
 
     def _load(self) -> Any:
-        try:
+        with requires("sentence-transformers", "embeddings", f"the reranker {self._model!r}"):
             import torch
             from sentence_transformers import CrossEncoder
-        except ImportError as error:
-            raise MissingExtra("sentence-transformers", "embeddings", f"the reranker {self._model!r}") from error
         folder = Path(self._model).expanduser()
         try:
             model = CrossEncoder(
@@ -260,11 +256,9 @@ class LayerwiseReranker(_ModelReranker):
 
     def _load(self) -> tuple[Any, Any, Any]:
         """Return the model's first layers, the (1, D) weights that make a score of their output, and the tokenizer."""
-        try:
+        with requires("transformers", "local", f"the reranker {self._model!r}"):
             import torch
             from transformers import LlamaModel, PreTrainedTokenizerFast
-        except ImportError as error:
-            raise MissingExtra(error.name or "transformers", "local", f"the reranker {self._model!r}") from error
         device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
         folder = Path(self._model).expanduser()
         place = str(folder) if folder.is_dir() else self._model

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.errors import ConfigError, IndexUnusable, at_least
+from byokg.errors import ConfigError, IndexUnusable, at_least, one_of
 from byokg.index.embedders import Vectors, exact, unit_rows
 
 Layout = Literal["flat", "hnsw", "pq", "ivf"]
@@ -81,14 +81,6 @@ def layout_for(count: int, dimensions: int) -> Layout:
     if count * dimensions <= FLAT_UP_TO:
         return "flat"
     return "pq" if count * dimensions <= PQ_UP_TO else "ivf"
-
-
-def checked_layout(layout: str) -> Layout:
-    """Return a layout given as text. Raises `ConfigError` when there is none of this name."""
-    for known in get_args(Layout):
-        if layout == known:
-            return cast("Layout", known)
-    raise ConfigError(f"no layout {layout!r} of vectors; there are {', '.join(get_args(Layout))}")
 
 
 class VectorIndex:
@@ -162,7 +154,7 @@ class VectorIndex:
             ConfigError: there is no such layout, or `vectors` is no matrix.
         """
         if layout is not None:
-            checked_layout(layout)
+            one_of("layout=", layout, get_args(Layout))
         if vectors.ndim != 2 or vectors.shape[1] == 0:
             raise ConfigError(f"vectors have the shape {vectors.shape}; give (N, D) with D of 1 or more")
         count, width = vectors.shape

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from byokg.arrays import Float32, Int64
-from byokg.errors import ConfigError, EntityNotFound, at_least
+from byokg.errors import ConfigError, EntityNotFound, at_least, one_of, shares
 from byokg.graph.name_indexes import has_vector_index, name_index, open_dense_lookup
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
@@ -411,14 +411,10 @@ class EntityLinker:
     dense: Callable[[], NameSearch] | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ConfigError(f"method={self.method} is not known; use one of {', '.join(METHODS)}")
-        if self.fusion not in ("union", "rrf"):
-            raise ConfigError(f"fusion={self.fusion} is not known; use union or rrf")
+        one_of("method=", self.method, METHODS)
+        one_of("fusion=", self.fusion, get_args(Fusion))
         at_least(1, "links nothing", top_k=self.top_k)
-        for name in ("cutoff", "dense_cutoff", "context_weight"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
+        shares(cutoff=self.cutoff, dense_cutoff=self.dense_cutoff, context_weight=self.context_weight)
         dense = self.dense
         if dense is None and self.embedder is not None:
             dense = partial(open_dense_lookup, self.store, self.embedder)

@@ -12,7 +12,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from byokg.arrays import Float64
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, shares
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, LabelTranslator, compare_rows, exact, is_multilingual, shipped_embedder
@@ -67,9 +67,7 @@ class RelationMatcher:
         fuzzy_cutoff: float = 0.86,
         dense_cutoff: float = 0.7,
     ) -> None:
-        for name, value in (("fuzzy_cutoff", fuzzy_cutoff), ("dense_cutoff", dense_cutoff)):
-            if not 0 <= value <= 1:
-                raise ConfigError(f"{name}={value} is no similarity; use a number from 0 to 1")
+        shares(fuzzy_cutoff=fuzzy_cutoff, dense_cutoff=dense_cutoff)
         self._given = relations
         self._fuzzy_cutoff = fuzzy_cutoff
         self._dense_cutoff = dense_cutoff

@@ -22,7 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import ConfigDict, PrivateAttr
 
-from byokg.errors import ConfigError, LlmContextExceeded, LlmInvalidRequest, MissingExtra
+from byokg.errors import ConfigError, LlmContextExceeded, LlmInvalidRequest, requires
 from byokg.llm.local_weights import weights_place
 
 _FIELDS = ("contains", "matches", "reply", "stop", "tool_calls")
@@ -237,11 +237,9 @@ class LocalChatModel(BaseChatModel):
             return self._loaded
 
     def _load(self) -> tuple[Any, Any]:
-        try:
+        with requires("transformers", "local", "llm=hf_local"):
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            raise MissingExtra(error.name or "transformers", "local", "llm=hf_local") from error
         device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
         dtype = "auto" if self.dtype is None else getattr(torch, self.dtype, None)
         if dtype is None:

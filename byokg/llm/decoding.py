@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int32, Int64
-from byokg.errors import ConfigError, LlmOffChoice, NoCandidates, at_least, import_extra
+from byokg.errors import ConfigError, LlmOffChoice, NoCandidates, at_least, import_extra, one_of
 from byokg.llm.chat_models import LocalChatModel
 from byokg.llm.local_weights import ADAPTER, SFT_RECORD, check_folder, weights_digest, weights_place
 from byokg.llm.messages import JSON, Message, prompt_messages
@@ -515,6 +515,7 @@ def guided_request(choices: Sequence[str], server: Server) -> dict[str, JSON]:
     """
     if not choices:
         raise NoCandidates()
+    one_of("server=", server, get_args(Server))
     distinct = list(dict.fromkeys(choices))
     if server == "vllm":
         return {"structured_outputs": {"choice": distinct}}
@@ -522,9 +523,7 @@ def guided_request(choices: Sequence[str], server: Server) -> dict[str, JSON]:
         return {"guided_choice": distinct}
     if server == "sglang":
         return {"regex": "(" + "|".join(_REGEX_SIGNS.sub(r"\\\g<0>", choice) for choice in distinct) + ")"}
-    if server == "llama_cpp":
-        return {"grammar": "root ::= " + " | ".join(map(_gbnf, distinct))}
-    raise ConfigError(f"server={server} is not known; use one of {', '.join(get_args(Server))}")
+    return {"grammar": "root ::= " + " | ".join(map(_gbnf, distinct))}
 
 
 _REGEX_SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()/-]")
@@ -555,10 +554,8 @@ class GuidedRanker:
     def __init__(
         self, model: LanguageModel, server: Server = "vllm", picks: int = 1, prompts: PromptLibrary | None = None
     ) -> None:
-        if server not in get_args(Server):
-            raise ConfigError(f"server={server} is not known; use one of {', '.join(get_args(Server))}")
         at_least(1, "chooses nothing", picks=picks)
-        self._model, self._server, self._picks = model, server, picks
+        self._model, self._picks, self._server = model, picks, one_of("server=", server, get_args(Server))
         self._prompt = (prompts or PromptLibrary())["candidate_choice"]
 
     def rank(self, question: str, candidates: Sequence[HasQuery]) -> list[tuple[int, float]]:

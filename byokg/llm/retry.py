@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import tenacity
 
-from byokg.errors import ConfigError, LlmDeadline, LlmError
+from byokg.errors import LlmDeadline, LlmError, at_least
 
 T = TypeVar("T")
 
@@ -131,11 +131,9 @@ class RetryPolicy:
     random: Callable[[], float] = random.random
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ConfigError(f"attempts of a language model are {self.attempts}; give 1 (never repeat) or more")
-        for name in ("first_wait_s", "longest_wait_s", "longest_asked_s"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} of a retry policy is {getattr(self, name)}; give 0 or more seconds")
+        at_least(1, "asks nothing", attempts=self.attempts)
+        waits = {"first_wait_s": self.first_wait_s, "longest_wait_s": self.longest_wait_s}
+        at_least(0, "is no time to wait", **waits, longest_asked_s=self.longest_asked_s)
 
     def wait_s(self, repetition: int, error: BaseException) -> float:
         """Return the seconds to wait before a repetition, counted from 0."""
@@ -237,9 +235,8 @@ class RateLimits:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for name, value in (("concurrency", concurrency), ("tokens_per_minute", tokens_per_minute)):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} of a language model is {value}; give 1 or more, or null for no limit")
+        limits = {"concurrency": concurrency, "tokens_per_minute": tokens_per_minute}
+        at_least(1, "asks nothing, as null would not", **{name: one for name, one in limits.items() if one is not None})
         self._slots = threading.Semaphore(concurrency or sys.maxsize)
         self._tokens_per_minute = tokens_per_minute
         self._sleep = sleep

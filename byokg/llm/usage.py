@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from byokg.errors import BudgetExceeded, ConfigError, MissingExtra
+from byokg.errors import BudgetExceeded, ConfigError, import_extra
 from byokg.llm.messages import Call, Reply, Usage
 from byokg.text.names import ESTIMATE, estimate_tokens
 from byokg.types import Consumption, Spending
@@ -227,10 +227,7 @@ def token_counter(name: str = ESTIMATE, model: BaseChatModel | None = None) -> C
 
 @lru_cache(maxsize=4)
 def _encoding(name: str) -> Any:
-    try:
-        import tiktoken
-    except ImportError as error:
-        raise MissingExtra("tiktoken", "openai", f"counting tokens with {name}") from error
+    tiktoken = import_extra("tiktoken", "openai", f"counting tokens with {name}")
     known = tiktoken.list_encoding_names()
     if name not in known:
         raise ConfigError(f"tokens={name} is no way to count; choose {ESTIMATE}, {MODEL}, {', '.join(known)}")

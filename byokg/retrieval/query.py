@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from byokg.errors import ConfigError, EntityNotFound, QueryFailed, QueryTimeout
+from byokg.errors import ConfigError, EntityNotFound, QueryFailed, QueryTimeout, at_least, one_of
 from byokg.graph.guard.guard import Finding, check_query, lint_query, strings_in
 from byokg.graph.guard.literals import literals_in
 from byokg.graph.property_view import node_names
@@ -103,14 +103,11 @@ class QueryRetriever:
                 f"{parts.store.name} runs no queries; choose graph=arcadedb (openCypher), graph=oxigraph (SPARQL) or a "
                 "server"
             )
-        if repairs < 0:
-            raise ConfigError(f"repairs={repairs} is no number of corrections; use 0 or more")
+        at_least(0, "is no number of corrections", repairs=repairs)
         for name, value in (("timeout_s", timeout_s), ("max_rows", max_rows), ("schema_tokens", schema_tokens)):
             if not value > 0:
                 raise ConfigError(f"{name}={value} leaves nothing; use a number above 0")
-        if grounding not in get_args(Grounding):
-            raise ConfigError(f"grounding={grounding} is none of {', '.join(get_args(Grounding))}")
-        self._grounding = grounding
+        self._grounding = one_of("grounding=", grounding, get_args(Grounding))
         self._parts = parts
         self._store = parts.store
         self._engines = {engine.language: engine for engine in engines}

@@ -19,7 +19,7 @@ from importlib.resources import files
 from itertools import pairwise, product
 from typing import Any, Literal
 
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, one_of
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, fold, full_names
 
 LanguageChoice = Literal["auto", "en", "de", "es", "zh"]
@@ -337,8 +337,7 @@ def language_instruction(question: str, language: LanguageChoice = "auto") -> st
 
 def check_language(language: str) -> None:
     """Raise `ConfigError` unless a language is supported."""
-    if language != "auto" and language not in LANGUAGES:
-        raise ConfigError(f"language={language} is not supported; use one of {', '.join(('auto', *LANGUAGES))}")
+    one_of("language=", language, ("auto", *LANGUAGES))
 
 
 def foreign_names(text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from byokg.errors import ConfigError, DatasetError, at_least, import_extra
+from byokg.errors import ConfigError, DatasetError, at_least, import_extra, one_of
 from byokg.evaluation.datasets.base import read_json_lines
 from byokg.files import json_line, write_file, write_json
 from byokg.llm.chat_models import LocalChatModel
@@ -96,8 +96,7 @@ class SftSettings:
         at_least(1, "trains nothing", batch=self.batch, accumulate=self.accumulate, longest=self.longest)
         at_least(1, "is no distance between checkpoints", save_every=self.save_every)
         at_least(0, "is no size of a vocabulary", vocabulary=self.vocabulary)
-        if self.target not in get_args(Target):
-            raise ConfigError(f"target={self.target} is not known; use one of {', '.join(get_args(Target))}")
+        one_of("target=", self.target, get_args(Target))
         if not (0 <= self.held_out < 1 and self.epochs > 0 and self.rate > 0):
             raise ConfigError(
                 f"held_out={self.held_out}, epochs={self.epochs} and rate={self.rate} do not fit together; "

@@ -48,7 +48,7 @@ def test_vectors_are_kept_where_told_or_nowhere(byokg: Run, graph: Path, tmp_pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--layout", "tree"), "no layout 'tree'"),
+        (("--layout", "tree"), "--layout tree is not known"),
         (("embedding=nonsense",), "embedding=nonsense is no option"),
         (("embedding=static", "embedding.path=nowhere"), "no static embedder"),
     ],

@@ -173,7 +173,7 @@ def test_what_a_format_cannot_hold_is_named_and_nothing_is_left(tmp_path: Path) 
         write_graph_as(bell, "graphml", tmp_path / "out")
     with pytest.raises(GraphError, match="'a;b' holds ';'"):
         write_graph_as(ColumnarGraph.from_records([Node(EntityId("a"), "a", "a;b")], []), "neptune", tmp_path / "out")
-    with pytest.raises(ConfigError, match="--format gexf is not known; there is csv, neo4j-admin"):
+    with pytest.raises(ConfigError, match="--format gexf is not known; use one of csv, neo4j-admin"):
         write_graph_as(bell, "gexf", tmp_path / "out")
     assert os.listdir(tmp_path) == []
     write_graph_as(bell, "parquet", tmp_path / "out")

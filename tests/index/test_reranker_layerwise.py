@@ -162,5 +162,5 @@ def test_nothing_is_loaded_for_no_texts() -> None:
 @pytest.mark.parametrize("setting", ["cutoff_layer", "batch_size", "max_length"])
 def test_settings_below_one_are_named(setting: str) -> None:
     given: dict[str, Any] = {setting: 0}
-    with pytest.raises(ConfigError, match=f"{setting} of the reranker is 0"):
+    with pytest.raises(ConfigError, match=f"{setting}=0 rates nothing"):
         LayerwiseReranker(**given)

@@ -202,7 +202,7 @@ class TestGrounding:
         assert "read as" not in problem(arcade, self.MISSPELT, grounding="off")
 
     def test_no_other_mode_exists(self, arcade: ArcadeStore) -> None:
-        with pytest.raises(ConfigError, match="grounding=on is none of off, suggest, substitute"):
+        with pytest.raises(ConfigError, match="grounding=on is not known; use one of off, suggest, substitute"):
             retrieved(arcade, grounding="on")
 
     def test_a_query_with_rows_keeps_a_literal_that_only_resembles_a_value(self, arcade: ArcadeStore) -> None:

@@ -129,7 +129,7 @@ def test_a_word_in_no_list_becomes_the_nearest_label() -> None:
 
 
 def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(ConfigError, match="language=fr is not supported; use one of auto, en, de, es, zh"):
+    with pytest.raises(ConfigError, match="language=fr is not known; use one of auto, en, de, es, zh"):
         QuestionTranslator(_among(NAMES), "fr")  # type: ignore[arg-type]
 
 

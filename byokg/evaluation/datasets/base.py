@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from byokg.errors import ConfigError, DatasetError, GraphError
+from byokg.errors import ConfigError, DatasetError, GraphError, one_of
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question, asked_first
@@ -514,8 +514,7 @@ class QuestionSet:
         ids: Ids = "ids",
         write_graph: Callable[[Path], None] | None = None,
     ) -> None:
-        if ids not in ("ids", "names"):
-            raise ConfigError(f"dataset.ids is 'ids' or 'names', not {ids!r}")
+        one_of("dataset.ids=", ids, ("ids", "names"))
         self._name, self._read, self._ids = name, read, ids
         self._graph, self._own_graph, self._write_graph = graph, own_graph, write_graph
 
@@ -630,13 +629,6 @@ def graph_finder(root: str | Path, *names: str, convert: str = "") -> Callable[[
         return written
 
     return find
-
-
-def one_of(setting: str, value: str, known: Sequence[str]) -> str:
-    """Return the value. Raises `ConfigError` unless it is one of those known."""
-    if value not in known:
-        raise ConfigError(f"{setting} is one of {', '.join(known)}, not {value!r}")
-    return value
 
 
 def select_examples(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:

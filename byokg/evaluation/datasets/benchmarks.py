@@ -27,7 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from byokg.errors import ConfigError, DatasetError
+from byokg.errors import ConfigError, DatasetError, one_of
 from byokg.evaluation.datasets.base import (
     Example,
     Loaded,
@@ -40,7 +40,6 @@ from byokg.evaluation.datasets.base import (
     locate,
     named_example,
     number_records,
-    one_of,
     read_bytes,
     read_plain_lines,
     read_records,
@@ -55,7 +54,6 @@ from byokg.types import Cell, EntityId
 Times = Literal["property", "relation", "both"]
 
 _BRACKETED = re.compile(r"([^\[\]]*)\[([^\[\]]+)\]([^\[\]]*)")
-_METAQA_SPLITS = ("train", "dev", "test")
 
 _ANSWERS = re.compile(r"[^(]*\((.*)\)")
 _PATHQUESTION_COLUMNS = 3
@@ -96,8 +94,7 @@ class MetaQA(QuestionSet):
     def __init__(self, root: str | Path, hops: int | Literal["all"], split: str = "test") -> None:
         if hops not in (1, 2, 3, "all"):
             raise ConfigError(f"MetaQA has questions of 1, 2 or 3 hops, or all, not dataset.hops={hops!r}")
-        if split not in _METAQA_SPLITS:
-            raise ConfigError(f"MetaQA has the splits train, dev and test, not dataset.split={split!r}")
+        one_of("dataset.split=", split, ("train", "dev", "test"))
         name = f"qa_{split}.txt"
 
         def read_part(hops: int) -> Loaded:
@@ -208,7 +205,7 @@ def cronquestions(
         times: what `write_graph` makes of the years: properties `start` and `end` of the edge, part of the relation
             (`position held: 2001`), as in ByoKG-RAG, or both.
     """
-    one_of("dataset.times", times, get_args(Times))
+    one_of("dataset.times=", times, get_args(Times))
     names = (questions,) if questions else (f"questions/{split}.pickle", f"{split}.pickle", f"{split}.jsonl")
     folder = Path(root)
 
@@ -370,7 +367,7 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
         graph: file or folder of the graph, with those numbers as node ids; None takes the conversion by `byokg data` of
             the published graph (`skb/prime/processed`), which does not come with the questions.
     """
-    folder = one_of("dataset.kb", kb, _STARK_GRAPHS)
+    folder = one_of("dataset.kb=", kb, _STARK_GRAPHS)
 
     def read() -> Loaded:
         table = require_file(Path(root), f"{folder}/stark_qa/stark_qa.csv", f"qa/{folder}/stark_qa/stark_qa.csv")

@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from byokg.errors import ConfigError, DatasetError, EntityNotFound, ImportFailed, import_extra
+from byokg.errors import ConfigError, DatasetError, EntityNotFound, ImportFailed, import_extra, one_of
 from byokg.evaluation.datasets.base import (
     TABLES,
     Example,
@@ -43,7 +43,6 @@ from byokg.evaluation.datasets.base import (
     by_name,
     graph_finder,
     load,
-    one_of,
     read_json_lines,
     read_plain_lines,
     read_records,
@@ -356,7 +355,7 @@ def hugging_face(
         if not loaded.examples and split and split not in splits:
             if not any(splits):
                 raise ConfigError(f"{place} has no splits; leave dataset.split={split} out")
-            one_of("dataset.split", split, list(splits))
+            one_of("dataset.split=", split, splits)
         return Loaded(place, digest.hexdigest(), loaded.examples, loaded.left_out)
 
     return (questions := SubgraphSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids))

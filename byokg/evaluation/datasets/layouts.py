@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from byokg.errors import DatasetError
+from byokg.errors import DatasetError, one_of
 from byokg.evaluation.datasets.base import (
     NO_ANSWER,
     Example,
@@ -30,7 +30,6 @@ from byokg.evaluation.datasets.base import (
     graph_finder,
     load,
     locate,
-    one_of,
     read_parquet,
     read_plain_lines,
     read_records,
@@ -77,7 +76,7 @@ def published(
     Raises:
         ConfigError: there is no such layout.
     """
-    entry, folder = layouts()[one_of("dataset.layout", layout, list(layouts()))], Path(root)
+    entry, folder = layouts()[one_of("dataset.layout=", layout, layouts())], Path(root)
 
     def read() -> Loaded:
         file = _question_file(entry, folder, split, questions)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.errors import ConfigError, GraphError, ImportFailed
+from byokg.errors import ConfigError, GraphError, ImportFailed, one_of
 from byokg.files import TextFile, new_file, uncompressed
 from byokg.graph.columnar.writer import map_ahead
 from byokg.graph.rdf.terms import FREEBASE, RDFS_LABEL, SKOS
@@ -81,8 +81,7 @@ class Wanted:
     """IRIs of further relations that are kept; of Freebase's, without what all of them start with."""
 
     def __post_init__(self) -> None:
-        if self.dump not in _TOPICS:
-            raise ConfigError(f"dump={self.dump!r} is none of {', '.join(_TOPICS)}")
+        one_of("dump=", self.dump, _TOPICS)
         for language in self.languages:
             if not re.fullmatch(r"[A-Za-z]+(-[A-Za-z0-9]+)*", language):
                 raise ConfigError(f"{language!r} is no language; write en, de, zh-Hant, …")

@@ -81,7 +81,7 @@ def test_names_are_the_ids_where_the_graph_is_keyed_by_name(tmp_path: Path) -> N
     (example,) = Folder(tmp_path, ids="names").examples()
     assert example.topic_ids == ("Émile",)
     assert example.answer_ids == ("J.-J. Rousseau", "1762")
-    with pytest.raises(ConfigError, match=r"dataset\.ids is 'ids' or 'names', not 'mids'"):
+    with pytest.raises(ConfigError, match=r"dataset\.ids=mids is not known; use one of ids, names"):
         Folder(tmp_path, ids="mids")  # type: ignore[arg-type]
 
 

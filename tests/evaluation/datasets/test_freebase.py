@@ -160,7 +160,7 @@ def test_ids_must_be_unique_and_the_file_there(tmp_path: Path) -> None:
         DatasetError, match=r"json:2: id 'q' is already used in WebQSP\.test\.json:1; ids must be unique"
     ):
         webqsp(tmp_path).examples()
-    with pytest.raises(ConfigError, match=r"dataset\.ids is 'ids' or 'names'"):
+    with pytest.raises(ConfigError, match=r"dataset\.ids=mids"):
         webqsp(tmp_path, ids="mids")  # type: ignore[arg-type]
 
 

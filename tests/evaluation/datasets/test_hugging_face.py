@@ -64,7 +64,7 @@ def test_splits_are_those_of_the_library(rows: Any, tmp_path: Path) -> None:
     made = hugging_face(tmp_path / "both", split="test", columns=COLUMNS)
     assert [(each.id, each.split, each.question) for each in made.examples()] == [("1", "test", "Who wrote Heat?")]
     assert [each.id for each in hugging_face(tmp_path / "both", columns=COLUMNS).examples()] == ["1", "2"]
-    with pytest.raises(ConfigError, match=r"dataset\.split is one of train, test, not 'dev'"):
+    with pytest.raises(ConfigError, match=r"dataset\.split=dev is not known; use one of train, test"):
         hugging_face(tmp_path / "both", split="dev", columns=COLUMNS).examples()
 
 

@@ -288,7 +288,7 @@ def test_the_language_and_the_database_choose(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"dataset\.layout is one of cypherbench"):
+    with pytest.raises(ConfigError, match=r"dataset\.layout=\S+ is not known; use one of cypherbench"):
         published("nothing", tmp_path)
     with pytest.raises(DatasetError, match=r"holds no mintaka_test\.json"):
         published("mintaka", tmp_path).examples()
