@@ -13,8 +13,6 @@ and compares each set with all rules.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import tempfile
 from collections import defaultdict
@@ -27,7 +25,7 @@ from rich.console import Console
 from benchmarks.domain_questions import FITTED, make
 from benchmarks.natural_questions import READ, unpacked
 from benchmarks.offline import _half
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.errors import GraphError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
@@ -124,13 +122,11 @@ def ask(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, default=200, help="questions per set")
     parser.add_argument("--sets", nargs="*", default=[], help="names of sets (default: all)")
     parser.add_argument("--rule", nargs="*", default=[], help="measure these rules (default: all)")
     parser.add_argument("--without", nargs="*", default=[], help="leave these out together")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     console, known = Console(), all_rules()
     check_names([*options.rule, *options.without])

@@ -17,10 +17,8 @@ relations. The time includes the stand-in. The last rows walk from the node of m
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -34,7 +32,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import labelled, write_rows
+from benchmarks.rows import labelled, make_parser, write_rows
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
@@ -97,9 +95,7 @@ def _listed(prompt: str) -> list[list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a table, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--split", default="dev", choices=("dev", "test"))
     parser.add_argument("--questions", type=int, help="the first N only")
     options = parser.parse_args(arguments)

@@ -17,10 +17,8 @@ on an idle machine, so the time of the search alone is printed, too.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +34,7 @@ from pydantic import Field
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import Bar, Row, labelled, show, show_bars  # noqa: E402
+from benchmarks.rows import Bar, Row, labelled, make_parser, show, show_bars  # noqa: E402
 from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
 from byokg.evaluation.datasets.folder import Folder  # noqa: E402
 from byokg.graph.bfsql.engine import bfs_query, known_seeds  # noqa: E402
@@ -219,12 +217,7 @@ def agents(store: ColumnarGraph, asked: Sequence[Case]) -> list[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument(
-        "--data", type=Path, default=Path(default), help="folder with freebase_core and webqsp (default: %(default)s)"
-    )
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    parser = make_parser(__doc__, "folder with freebase_core and webqsp")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="number of questions (default: %(default)s)")
     parser.add_argument(
         "--of", choices=("webqsp", "cwq"), default="webqsp", help="data set of the dev split (default: %(default)s)"

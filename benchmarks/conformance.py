@@ -21,7 +21,6 @@ The suites are not part of the repository: DIR holds `opencypher` and `w3c` (def
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -43,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.conformance_tck import LIMITS, Arcade, Neo4j, Tally, corpus, cypher, guarded  # noqa: E402
-from benchmarks.rows import show  # noqa: E402
+from benchmarks.rows import make_parser, show  # noqa: E402
 from byokg.errors import ByokgError, ImportFailed, QueryFailed, QueryRefused  # noqa: E402
 from byokg.graph.engines.oxigraph_process import OxigraphEngine  # noqa: E402
 from byokg.graph.guard.guard import check_sparql  # noqa: E402
@@ -375,7 +374,7 @@ def sparql(suites: Path, version: str, place: RdfPlace, every: int) -> Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     default = os.environ.get("BYOKG_SUITES") or ROOT.parent / "shared" / "data" / "suites"
     parser.add_argument("--suites", type=Path, default=Path(default), help="suites' folder (default: %(default)s)")
     parser.add_argument("--neo4j", help="bolt://… of an empty Neo4j without a password")
@@ -388,7 +387,6 @@ def main() -> int:
     parser.add_argument("--only", help="a part whose name holds this, such as Virtuoso (default: all)")
     parser.add_argument("--without-arcadedb", action="store_true", help="skip its part")
     parser.add_argument("--every", type=int, default=1, help="run every Nth test only (default: all)")
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     places: list[RdfPlace] = [Embedded()]
     if options.fuseki:

@@ -11,18 +11,16 @@ numbers. All but the peers is CPU time of one thread.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.llm.decoding import TokenTrie, TrieStates, constrain, guided_request
 
 END = 0
@@ -229,8 +227,7 @@ def peers(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__)
     parser.add_argument("--candidates", type=int, nargs="+", default=[1000, 10_000, 100_000])
     parser.add_argument("--peers-up-to", type=int, default=1000, help="maximum candidates for peers")
     parser.add_argument("--beams", type=int, default=5)

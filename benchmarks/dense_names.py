@@ -16,7 +16,6 @@ Bars, for the machine the project was planned on (2 cores): build 90 s, query 10
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -31,7 +30,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.index.dense import TEXTS_AT_ONCE, CachedEmbedder, DenseNames
 from byokg.index.embedders import SHIPPED, StaticEmbedder, Vectors
 from byokg.text.names import is_identifier
@@ -186,11 +185,8 @@ def timed(action: Callable[[], Result]) -> tuple[float, Result]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("BYOKG_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds freebase_core")
+    parser = make_parser(__doc__, "folder that holds freebase_core")
     parser.add_argument("--count", type=int, default=1_000_000, help="names (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     if not ONE_THREAD.items() <= os.environ.items():  # numpy counts its threads when it is imported
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})

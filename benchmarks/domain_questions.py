@@ -9,7 +9,6 @@ measured: with gold topic entities, and with linked ones.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import random
 import tempfile
@@ -22,7 +21,7 @@ import yaml
 from rich.console import Console
 
 from benchmarks.offline import Bench
-from benchmarks.rows import show
+from benchmarks.rows import make_parser, show
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.importers.choose import build_graph
 from byokg.linking.parts import Parts
@@ -291,8 +290,7 @@ def measured(bench: Bench, questions: int, kinds: Sequence[str]) -> Iterator[Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=1000, help="questions per domain and part")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()

@@ -17,11 +17,9 @@ of one column), ZOGRASCOPE, MetaQA, PathQuestion, WebQSP and CWQ.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import lzma
-import os
 import random
 import re
 import tempfile
@@ -33,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.natural_questions import READ, UNREAD, opened, unpacked
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.errors import ByokgError
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
 from byokg.evaluation.datasets.folder import Folder, atlas
@@ -243,11 +241,9 @@ def _rows(name: str, counts: Mapping[str, Sequence[float]]) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, default=150, help="questions per set")
     parser.add_argument("--sets", default="", help="only sets whose names contain this")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     rows: list[Row] = []
     pooled: dict[str, list[float]] = defaultdict(list)

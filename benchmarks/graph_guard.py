@@ -10,10 +10,8 @@ than a second of processor time.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -29,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import Row as Figure  # noqa: E402
-from benchmarks.rows import labelled, write_rows  # noqa: E402
+from benchmarks.rows import labelled, make_parser, write_rows  # noqa: E402
 from byokg.errors import QueryRefused  # noqa: E402
 from byokg.graph.guard.guard import check_cypher, check_sparql  # noqa: E402
 from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck, hostile_texts  # noqa: E402
@@ -72,12 +70,7 @@ def measure(name: str, expected: str, check: Callable[[str, int], object], queri
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument(
-        "--data", type=Path, default=Path(default), help="folder that holds northwind and movies (default: %(default)s)"
-    )
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    parser = make_parser(__doc__, "folder that holds northwind and movies")
     parser.add_argument("--repeat", type=int, default=5, help="checks of each query to time (default: %(default)s)")
     parser.add_argument("--heads", type=int, default=2, help="number of heads before each long fragment")
     options = parser.parse_args()

@@ -5,8 +5,6 @@ python benchmarks/graph_open.py [--data DIR] [--json FILE] [--repeat N]
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 import tempfile
 import time
@@ -19,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, write_rows
+from benchmarks.rows import Row, make_parser, write_rows
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.paths import follow, grow, start
@@ -98,12 +96,7 @@ def measure(source: Path, repeat: int) -> list[Measurement]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("BYOKG_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    parser.add_argument(
-        "--data", type=Path, default=Path(default), help="folder that holds metaqa (default: %(default)s)"
-    )
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    parser = make_parser(__doc__, "folder that holds metaqa")
     parser.add_argument("--repeat", type=int, default=5, help="imports to time (default: %(default)s)")
     options = parser.parse_args()
     source = options.data / "metaqa"

@@ -8,7 +8,6 @@ python benchmarks/graph_runaway.py [--engine arcadedb|oxigraph] [--timeout 2] [-
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import random
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, write_rows
+from benchmarks.rows import Row, make_parser, write_rows
 from byokg.errors import QueryFailed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.worker import Worker
@@ -218,10 +217,9 @@ def attack(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--engine", choices=[contestant.name for contestant in CONTESTANTS], help="run only this one")
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds for each query (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     kept = True

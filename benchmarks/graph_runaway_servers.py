@@ -11,7 +11,6 @@ python benchmarks/graph_runaway_servers.py [--server KIND] [--timeout 2] [--rest
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.graph_runaway import CYPHER, SLACK_S, SPARQL, graph
-from benchmarks.rows import Row, write_rows
+from benchmarks.rows import Row, make_parser, write_rows
 from byokg.errors import ByokgError
 from byokg.graph.servers.bolt import Neo4jStore
 from byokg.graph.servers.sparql import SparqlEndpoint
@@ -105,13 +104,12 @@ def attack(kind: str, folder: Path, timeout_s: float, rest_s: float) -> Iterator
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--server", choices=KINDS, help="run only this one")
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds for each query (default: %(default)s)")
     parser.add_argument(
         "--rest", type=float, default=20.0, help="seconds until the server should rest (default: %(default)s)"
     )
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     kept = True

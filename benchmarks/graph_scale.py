@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import labelled, shown, write_rows
+from benchmarks.rows import labelled, make_parser, shown, write_rows
 from benchmarks.synthetic_graph import FORMATS, Size, write, write_as
 
 SIZES = {"0.3M": Size(300_000, 100_000), "3M": Size(3_000_000, 1_000_000), "35M": Size(35_000_000, 10_000_000)}
@@ -201,7 +201,7 @@ def show(title: str, columns: dict[str, dict[str, float]]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--large", action="store_true", help="the graph of 35 million triples, too")
     parser.add_argument("--huge", action="store_true", help="a graph larger than memory, alone")
     parser.add_argument("--edges", type=int, default=250_000_000, help="number of its edges (default: %(default)s)")
@@ -214,7 +214,6 @@ def main() -> int:
     )
     parser.add_argument("--only", choices=[*SIZES, "formats"], help="one size, or the other formats alone")
     parser.add_argument("--folder", type=Path, help="folder in which texts and graphs are kept; texts are reused")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:

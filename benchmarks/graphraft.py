@@ -21,7 +21,6 @@ planner's plan and forced ones.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import os
@@ -40,7 +39,7 @@ from rich.console import Console
 
 from benchmarks.decoding import trained
 from benchmarks.offline import Bench
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.errors import QueryFailed, QueryRefused
 from byokg.evaluation.cases import Case
 from byokg.evaluation.datasets.base import Example, read_text
@@ -518,9 +517,7 @@ PARTS = {
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--executed", type=int, default=60, help="questions of each set whose candidates all run")
     parser.add_argument("--hub", type=int, default=1_000_000, help="edges of the smaller hub")

@@ -10,10 +10,8 @@ again, since it names that value.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import random
 import re
 import tempfile
@@ -25,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dropped_constraints import importable
-from benchmarks.rows import Bar, Row, show, show_bars
+from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from benchmarks.value_linking import misspelt
 from byokg.errors import QueryFailed
 from byokg.graph.engines.arcadedb import ArcadeStore, build_arcade
@@ -195,9 +193,7 @@ def compare(name: str, store: ArcadeStore, gold: Sequence[str], most: int, shown
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a table and the bars, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--set", choices=SETS, action="append")
     parser.add_argument("--queries", type=int, default=450, help="variants of each set at most")
     parser.add_argument("--show", type=int, default=0, help="failures to print of each set")

@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import Row, labelled, write_rows
+from benchmarks.rows import Row, labelled, make_parser, write_rows
 from benchmarks.synthetic_graph import Size, write, write_as
 
 Rows = list[tuple[str | None, ...]]
@@ -187,11 +187,10 @@ def main() -> int:
     from rich.console import Console
     from rich.table import Table
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--triples", type=int, default=3_000_000, help="lines of the generated files")
     parser.add_argument("--repeat", type=int, default=3, help="times each file is read; the best counts")
     parser.add_argument("--folder", type=Path, help="folder in which generated files are kept and reused")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:

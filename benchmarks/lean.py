@@ -15,10 +15,8 @@ of inverses, for relations that occur in that.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import random
 import re
 import statistics
@@ -36,7 +34,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.metrics import score
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
@@ -61,17 +59,16 @@ class Gold:
     answers: tuple[str, ...]
 
 
-class Script(BaseChatModel):
-    """Answers with gold answers that the prompt's facts hold; else asks for the gold topics and paths."""
+class GoldModel(BaseChatModel):
+    """A model that knows the gold annotations; a subclass writes its replies."""
 
     gold: Mapping[str, Any]
     """By question text."""
-    model: str = "script"
-    prompts: list[str] = Field(default_factory=list)
+    model: str = "gold"
 
     @property
     def _llm_type(self) -> str:
-        return "script"
+        return self.model
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
@@ -84,20 +81,31 @@ class Script(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        user = str(messages[-1].content)
-        self.prompts.append("\n".join(str(message.content) for message in messages))
+        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+        text = self.written(str(messages[0].content), str(messages[-1].content))
+        message = AIMessage(text, response_metadata={"finish_reason": "stop"}, usage_metadata=usage)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def written(self, system: str, user: str) -> str:
+        """Return the reply to a prompt."""
+        raise NotImplementedError
+
+
+class Script(GoldModel):
+    """Answers with gold answers that the prompt's facts hold; else asks for the gold topics and paths."""
+
+    prompts: list[str] = Field(default_factory=list)
+
+    def written(self, system: str, user: str) -> str:
+        """Return the reply to a prompt."""
+        self.prompts.append(f"{system}\n{user}")
         gold: Gold = self.gold[user.rsplit("# Question\n", 1)[1].strip()]
         facts = _FACT.findall(user.split("# Facts\n", 1)[1].rsplit("# Question\n", 1)[0])
         lines = [f"{answer} [{', '.join(held[:3])}]" for answer in gold.answers if (held := _holding(answer, facts))]
         if lines:
-            text = "<answers>\n{}\n</answers>".format("\n".join(lines))
-        else:
-            paths = "\n".join(" -> ".join(path) for path in gold.paths)
-            topics = "\n".join(gold.topics)
-            text = f"<entities>\n{topics}\n</entities>\n<paths>\n{paths}\n</paths>"
-        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-        message = AIMessage(text, response_metadata={"finish_reason": "stop"}, usage_metadata=usage)
-        return ChatResult(generations=[ChatGeneration(message=message)])
+            return "<answers>\n{}\n</answers>".format("\n".join(lines))
+        paths, topics = "\n".join(" -> ".join(path) for path in gold.paths), "\n".join(gold.topics)
+        return f"<entities>\n{topics}\n</entities>\n<paths>\n{paths}\n</paths>"
 
 
 def _holding(answer: str, facts: list[tuple[str, str]]) -> list[str]:
@@ -203,14 +211,12 @@ def twin_precision(data: Path, graph: ColumnarGraph) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--graph", type=Path, help="folder written by `byokg graph build`; built by default")
     parser.add_argument("--questions", type=int, default=400, help="questions per set")
     parser.add_argument("--lists", type=int, default=200, help="questions with lists of answers per set")
     parser.add_argument("--rounds", type=int, default=2, help="maximum calls per question")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = options.graph

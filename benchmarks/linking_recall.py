@@ -22,10 +22,8 @@ not the published one: their figures are not comparable with published ones.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import random
 import tempfile
 import time
@@ -37,7 +35,7 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, show, write_rows
+from benchmarks.rows import Row, make_parser, show, write_rows
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas, holds
@@ -74,9 +72,7 @@ SETTINGS: dict[str, tuple[Method, bool, bool]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a table, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--split", default="test", choices=("dev", "test"))
     parser.add_argument("--questions", type=int, help="maximum questions per set, drawn with seed 0")
     parser.add_argument("--seeds", action="store_true")

@@ -32,7 +32,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import Row, show  # noqa: E402
+from benchmarks.rows import Row, make_parser, show  # noqa: E402
 from byokg.errors import LlmError  # noqa: E402
 from byokg.llm.messages import Message, ReplyStore  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
@@ -136,13 +136,12 @@ def run(ask: Ask, kind: str, numbers: range, options: argparse.Namespace) -> tup
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--calls", type=int, default=4, help="of each question")
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.5, help="of the server, in seconds")
     parser.add_argument("--rate", type=float, default=0.05, help="share of requests that each kind of fault strikes")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     os.environ.pop("LANGSMITH_TRACING", None)
     console = Console()

@@ -10,7 +10,6 @@ counts it with a meter, as a language model does; every reply is compared with t
 
 from __future__ import annotations
 
-import argparse
 import sqlite3
 import tempfile
 import threading
@@ -19,7 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.reply_files import export_replies, import_replies
 from byokg.llm.reply_store import RecordedReplies
@@ -108,11 +107,10 @@ def measure(folder: Path, questions: int, workers: int) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--folder", type=Path, help="output folder (default: a temporary one)")
-    parser.add_argument("--json", type=Path, help="also write the rows here")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows = measure(Path(folder), options.questions, options.workers)

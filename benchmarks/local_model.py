@@ -21,9 +21,7 @@ base model). `--trie` times building and masking of 10,000 candidates with a mod
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import tempfile
 import time
@@ -38,7 +36,7 @@ from rich.console import Console
 
 from benchmarks.graphraft import outcome
 from benchmarks.offline import Bench
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder
@@ -282,9 +280,7 @@ def trie(bench: Bench, model: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--labels", metavar="NAME[=N]", help="write training pairs, and measure nothing")

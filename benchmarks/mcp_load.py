@@ -11,7 +11,6 @@ Work is ended a fifth of a second after it began, in this process: the time is t
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
@@ -31,7 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rows import Bar, Row, show, show_bars  # noqa: E402
+from benchmarks.rows import Bar, Row, make_parser, show, show_bars  # noqa: E402
 from byokg.errors import CallStopped  # noqa: E402
 from byokg.graph.cancellation import CancelToken  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
@@ -223,12 +222,7 @@ def first_queries(place: Path) -> list[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument(
-        "--data", type=Path, default=Path(default), help="folder with freebase_core (default: %(default)s)"
-    )
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    parser = make_parser(__doc__, "folder with freebase_core")
     parser.add_argument("--calls", type=int, default=2000, help="calls in all (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=20, help="clients at once (default: %(default)s)")
     options = parser.parse_args()

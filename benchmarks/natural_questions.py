@@ -12,7 +12,6 @@ of first answers, with gold topic entities and with linked ones, and of calibrat
 
 from __future__ import annotations
 
-import argparse
 import tarfile
 import tempfile
 from collections import defaultdict
@@ -22,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.offline import Bench
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.metrics import normalise
@@ -69,8 +68,7 @@ def measured(bench: Bench, root: Path) -> dict[str, list[bool]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__)
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

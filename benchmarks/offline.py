@@ -15,7 +15,6 @@ import argparse
 import hashlib
 import json
 import lzma
-import os
 import random
 import tempfile
 import time
@@ -26,7 +25,7 @@ from typing import Literal
 import numpy as np
 from rich.console import Console
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
 from byokg.evaluation.datasets.folder import Folder, atlas
@@ -201,9 +200,7 @@ def _half(key: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--workers", type=int, default=1)

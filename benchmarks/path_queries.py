@@ -22,7 +22,6 @@ which is filled first.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import re
@@ -40,7 +39,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import Row, write_rows
+from benchmarks.rows import Row, make_parser, write_rows
 from byokg.errors import MissingExtra
 from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -386,7 +385,7 @@ def measured(graph: ColumnarGraph, subject: str, asked: Sequence[Pair], limit_s:
 
 def main() -> None:
     """Measure, and print or write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("graph", type=Path, help="graph_full.tsv(.xz), or a graph folder")
     parser.add_argument("--edges", type=int, default=3_000_000, help="of the generated graph; 0 leaves it out")
     parser.add_argument("--large", type=int, default=0, help="edges of a larger one, for any shortest path only")
@@ -394,7 +393,6 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that each hard query may take")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--neo4j", metavar="URI", help="an empty Neo4j, among the peers")
-    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     figures: list[Row] = []
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

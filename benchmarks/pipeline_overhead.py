@@ -22,25 +22,19 @@ import os
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the first import that starts threads
 
-import argparse  # noqa: E402
 import cProfile  # noqa: E402
 import json  # noqa: E402
 import re  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
-from collections.abc import Mapping, Sequence  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
 from contextlib import ExitStack  # noqa: E402
 from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
-from langchain_core.callbacks import CallbackManagerForLLMRun  # noqa: E402
-from langchain_core.language_models.chat_models import BaseChatModel  # noqa: E402
-from langchain_core.messages import AIMessage, BaseMessage  # noqa: E402
-from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 
-from benchmarks.lean import Gold, read_gold  # noqa: E402
-from benchmarks.rows import Row, show  # noqa: E402
+from benchmarks.lean import Gold, GoldModel, read_gold  # noqa: E402
+from benchmarks.rows import Row, make_parser, show  # noqa: E402
 from byokg.evaluation.records import record_answer  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.engines.arcadedb import ArcadeStore  # noqa: E402
@@ -68,35 +62,12 @@ WARM_UP = 5
 _LISTED = re.compile(r"^  (\S+)", re.MULTILINE)
 
 
-class KnowingModel(BaseChatModel):
-    """Writes the replies of a model that knows the gold annotations, in the prompts' formats."""
+class KnowingModel(GoldModel):
+    """Writes replies in the prompts' formats."""
 
-    gold: Mapping[str, Any]
-    """By question text."""
-    model: str = "gold"
-
-    @property
-    def _llm_type(self) -> str:
-        return "knowing"
-
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {}
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        system, user = str(messages[0].content), str(messages[-1].content)
-        text = self._reply(system, user, self.gold[user.strip().splitlines()[-1].removeprefix("Question: ")])
-        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-        message = AIMessage(text, response_metadata={"finish_reason": "stop"}, usage_metadata=usage)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def _reply(self, system: str, user: str, gold: Gold) -> str:
+    def written(self, system: str, user: str) -> str:
+        """Return the reply to a prompt."""
+        gold: Gold = self.gold[user.strip().splitlines()[-1].removeprefix("Question: ")]
         answers, paths = "\n".join(gold.answers[:3]), _paths(gold)
         if "Select the relations to follow" in system:
             wanted = {relation for path in gold.paths for relation in path}
@@ -212,12 +183,10 @@ def hub(store: ColumnarGraph) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--graph", type=Path, help="graph folder with its openCypher engine (default: built)")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--profile", type=Path, help="write a profile for pstats; slows everything down")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

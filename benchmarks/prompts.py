@@ -22,10 +22,8 @@ texts that the graph lacks, parts of texts, and numbers.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import random
 import re
 import tempfile
@@ -40,7 +38,7 @@ import numpy as np
 from benchmarks.dropped_constraints import importable
 from benchmarks.grounding import SETS, renamed
 from benchmarks.property_graphs import half_of
-from benchmarks.rows import Bar, Row, show, show_bars
+from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.cypher import parse_cypher
@@ -434,14 +432,12 @@ def freebase_rows(data: Path, graph: Path | None, split: str, count: int, part: 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--graph", type=Path, help="graph folder with its openCypher engine (default: built)")
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--part", choices=("schema", "evidence", "values", "all"), default="all")
     parser.add_argument("--show", type=int, default=0, help="questions of each set whose missing items are printed")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     if options.part in ("values", "all"):

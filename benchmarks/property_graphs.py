@@ -10,11 +10,9 @@ Questions whose answer depends on the order of the engine are left out.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import lzma
-import os
 import random
 import tempfile
 import time
@@ -26,7 +24,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.dropped_constraints import importable
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.significance import RESAMPLES, cluster_codes, intervals
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -127,9 +125,7 @@ def measure(name: str, graph: ColumnarGraph, asked: Sequence[Record], show_wrong
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, default=300, help="questions per set (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample and the misspellings")
     parser.add_argument("--split", default="test", choices=["dev", "test"])

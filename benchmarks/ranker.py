@@ -12,9 +12,7 @@ Existing rankers in
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -23,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.offline import Bench
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder
@@ -128,9 +126,7 @@ def webqsp(bench: Bench) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--workers", type=int, default=1)

@@ -11,8 +11,6 @@ nodes and edges stay as they are.
 
 from __future__ import annotations
 
-import argparse
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +22,7 @@ from rich.console import Console
 
 from benchmarks.domain_questions import HELD_OUT, make
 from benchmarks.offline import Bench
-from benchmarks.rows import Bar, Row, show, show_bars
+from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import atlas
@@ -192,9 +190,7 @@ def sets(bench: Bench) -> Iterator[Asked]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--questions", type=int, default=500, help="questions per set")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--workers", type=int, default=1)

@@ -10,10 +10,8 @@ facts, and of the richest one. Questions that hold fewer gold answers now than t
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from benchmarks.dropped_constraints import importable
-from benchmarks.rows import Bar, Row, show, show_bars
+from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import build_graph
@@ -128,11 +126,9 @@ def measure(run: str, store: GraphStore, data: Path, prompts: list[float]) -> It
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--graph", type=Path, help="graph folder with its openCypher engine (default: built)")
     parser.add_argument("--runs", nargs="+", default=list(RUNS), choices=list(RUNS))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     rows: list[Row] = []
     prompts: list[float] = []

@@ -15,18 +15,16 @@ a bullet is ambiguous where both readings were shown: `- Spain` and `Spain`; the
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import lzma
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.llm.parsing import read_answers, read_list
 from byokg.llm.reply_lines import answers
@@ -240,14 +238,11 @@ def ends(path: Path, mark: str) -> Iterator[tuple[str, str]]:
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("BYOKG_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds metaqa and freebase_core")
+    parser = make_parser(__doc__, "folder that holds metaqa and freebase_core")
     parser.add_argument("--every", type=int, default=1, help="take each Nth name (default: %(default)s)")
     parser.add_argument("--context", type=int, default=2000, help="names shown at once (default: %(default)s)")
     parser.add_argument("--layout", help="measure only layouts with this in their names")
     parser.add_argument("--examples", type=int, default=3, help="number of altered names to print")
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     names = list(every_name(options.data))[:: options.every]
     rows: list[Row] = []

@@ -10,7 +10,6 @@ if missing. First paint is the browser's first contentful paint; the rest is tim
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -21,7 +20,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.records import TRACE, record_answer
 from byokg.evaluation.runner import RunSettings, run_evaluation
@@ -173,10 +172,9 @@ def in_browser(page: Path) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=5000)
     parser.add_argument("--folder", type=Path, help="keep the run and the page here")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)

@@ -11,7 +11,6 @@ the predicates of names, the topic, and properties of the edges in the answer; e
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import pyoxigraph
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.folder import atlas
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.evaluate import paths
@@ -69,9 +68,8 @@ def walks(endpoint: Endpoint, folder: Path, ids: Sequence[EntityId]) -> list[Row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=10, help="questions per number of hops (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     data = atlas()
     graph, triples = import_graph(data.graph_source()), pyoxigraph.Store()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +44,16 @@ class Bar:
         unit = f" {row.unit}" if row.unit else ""
         said = f"{shown(row.value)}{unit} (bar: {self.sign} {self.value:,g}{unit})"
         return f"{'met' if met else 'MISSED':7}{self.name}: {said}"
+
+
+def make_parser(description: str | None, data: str = "") -> argparse.ArgumentParser:
+    """Return a parser of `--json FILE`, and of `--data FOLDER` if there is a description of such a folder."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write rows of name, value, unit")
+    if data:
+        place = os.environ.get("BYOKG_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+        parser.add_argument("--data", type=Path, default=Path(place), help=f"{data} (default: %(default)s)")
+    return parser
 
 
 def show_bars(rows: Sequence[Row], bars: Sequence[Bar]) -> None:

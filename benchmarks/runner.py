@@ -9,14 +9,13 @@ run per question, from an empty folder to `metrics.json`; the best of three runs
 
 from __future__ import annotations
 
-import argparse
 import platform
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.rows import Row, write_rows
+from benchmarks.rows import Row, make_parser, write_rows
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import (
@@ -78,10 +77,9 @@ def timed(count: int, workers: int) -> float:
 
 def main() -> None:
     """Measure, print a table, and write the rows where wanted."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=5000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     timed(100, 1)  # imports and caches
     rows = []

@@ -9,13 +9,11 @@ each profile alone.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import score_cases
 from byokg.evaluation.profiles import PROFILES, select_profiles
@@ -57,9 +55,8 @@ def node_id(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=10_000)
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     made = list(cases(options.questions))
     rows = []

@@ -19,7 +19,6 @@ memory made of the same file; and the answers of the offline pipeline to the fir
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -45,7 +44,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.errors import ByokgError, StoreUnavailable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph
@@ -360,7 +359,7 @@ def compared(server: Served, of: Expected, kinds: dict[str, int] | None) -> Iter
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = make_parser(__doc__)
     parser.add_argument("graph", type=Path)
     parser.add_argument("--servers", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND")
     parser.add_argument("--at", action="append", default=[], metavar="KIND=ADDRESS")
@@ -368,7 +367,6 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--asked", type=int, default=200)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     ids, edges = read(given.graph)
     if given.write:

@@ -9,12 +9,11 @@ one draw in twenty. For comparison: the same test without clusters.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.compare import score_cases
 from byokg.evaluation.profiles import select_profiles
 from byokg.evaluation.run_folder import read_runs
@@ -26,11 +25,10 @@ METRICS = ("hit", "hits@1", "f1")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("runs", nargs=2, type=Path)
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--permutations", type=int, default=999)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     first, second = read_runs(options.runs)
     cases = first.cases

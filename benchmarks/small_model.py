@@ -12,8 +12,6 @@ among the nodes that the path reaches, with at most 256 expanded per hop.
 
 from __future__ import annotations
 
-import argparse
-import os
 import pickle
 import random
 import tempfile
@@ -28,7 +26,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.offline import Bench
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from benchmarks.small_transformer import PROMPT, masked_question, path_text, small_model
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.graph.paths import labels
@@ -151,9 +149,7 @@ def judged(bench: Bench, name: str, model: Any, tokenizer: Any, tested: Sequence
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--cache", type=Path, help="folder that keeps the paths found around topics")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--questions", type=int, help="number of questions (default: all of the split)")

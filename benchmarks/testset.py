@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.folder import Folder, unanswered
 from byokg.evaluation.datasets.sampled_graph import execute
 from byokg.evaluation.datasets.testset import UNANSWERABLE, make_testset, write_testset
@@ -56,11 +56,9 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    parser = make_parser(__doc__, "folder that holds freebase_core")
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         show(measure(options, Path(folder)), "questions made from freebase_core", options.json)

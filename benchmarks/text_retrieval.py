@@ -16,13 +16,11 @@ Bars, for the machine the project was planned on (2 cores), best 100: 50 ms at 5
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
@@ -31,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.arrays import Integers
 from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -184,9 +182,8 @@ def timed(action: Callable[[], Result]) -> tuple[Seconds, Result]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--large", action="store_true", help="also 7 and 35 million triples")
-    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     found: list[Row] = []
     for size in [*SMALL, *(LARGE if options.large else [])]:

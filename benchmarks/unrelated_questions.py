@@ -9,9 +9,7 @@ another; their right answers, by chance, are left out.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.dropped_constraints import importable
 from benchmarks.natural_questions import READ, UNREAD, unpacked
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.evaluation.metrics import normalise
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -129,9 +127,7 @@ def graphs(data: Path, folder: Path) -> Iterator[tuple[str, ColumnarGraph]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--split", default="test", choices=sorted(GENERAL))
     parser.add_argument("--foreign", type=int, default=60, help="questions about other graphs, for each (default: 60)")
     parser.add_argument("--answers", action="store_true", help="print the answers")

@@ -13,11 +13,9 @@ Questions of ZOGRASCOPE are halved by template: tune on `tune`, report `test`.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import lzma
-import os
 import random
 import re
 import tempfile
@@ -31,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dropped_constraints import importable
-from benchmarks.rows import Bar, Row, show, show_bars
+from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
@@ -270,9 +268,7 @@ def _time(questions: Sequence[Annotated], graph: ColumnarGraph) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a table and the bars, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__, "folder of data sets")
     parser.add_argument("--set", choices=SETS, action="append")
     parser.add_argument("--half", choices=("tune", "test"), default="test")
     parser.add_argument("--show", type=int, default=0, help="failures to print of each condition")

@@ -8,7 +8,6 @@ run is then written line by line, and the time from the write to the visible row
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.report import BROWSERS, make_run
-from benchmarks.rows import Row, show
+from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.records import PREDICTIONS
 from byokg.evaluation.run_folder import METRICS_FILE
 
@@ -87,11 +86,10 @@ def in_browser(address: str, live: Path, rest: list[bytes]) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--questions", type=int, default=5000)
     parser.add_argument("--folder", type=Path, help="folder in which runs are kept, or reused")
-    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)

@@ -248,13 +248,13 @@ def _checked_value(value: Any, kind: Any, key: str) -> Any:
         named = {name: each for name, each in value.items() if each is None or _is_component(each)}
         found = {name: each and validate(each, f"{key}.{name}", group) for name, each in named.items()}
         for name in [name for name in value if name not in named]:
-            setting = next(flatten_names({name: value[name]}))
-            hint = nearest(setting, list(flatten_names(found)), f"{key}.") or f"there is {join_words(found)}"
+            setting = next(flatten({name: value[name]}))[0]
+            hint = nearest(setting, list(dict(flatten(found))), f"{key}.") or f"there is {join_words(found)}"
             raise ConfigError(f"no setting {f'{key}.{setting}'!r}; {hint}")
         return found
     if kind is Any or _is_open_mapping(kind):
         return _natural(value)
-    raise ConfigError(f"{key} has no setting {f'{key}.{next(flatten_names(value))}'!r}; it takes one value")
+    raise ConfigError(f"{key} has no setting {f'{key}.{next(flatten(value))[0]}'!r}; it takes one value")
 
 
 def _default(value: Any, kind: Any) -> Any:
@@ -324,13 +324,13 @@ def split_list(text: str) -> list[str]:
     return [part.strip() for part in inside.split(",") if part.strip()]
 
 
-def flatten_names(node: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Yield the dotted name of each setting in nested mappings."""
+def flatten(node: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield dotted name and value of each setting in nested mappings."""
     for name, value in node.items():
         if isinstance(value, Mapping) and value:
-            yield from flatten_names(value, f"{place}{name}.")
+            yield from flatten(value, f"{place}{name}.")
         else:
-            yield f"{place}{name}"
+            yield f"{place}{name}", value
 
 
 def _is_component(value: Any) -> bool:

@@ -16,7 +16,7 @@ import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -39,7 +39,7 @@ from byokg.cli.components import (
     entry_points,
     first_argument,
     first_line,
-    flatten_names,
+    flatten,
     groups,
     import_target,
     instantiate,
@@ -415,7 +415,7 @@ def _put(plain: dict[str, Any], key: str, text: str, selected: Mapping[str, str 
     if text == "null" and _names_retriever(key) and name not in node:
         raise _unknown(key, selected, [f"{'.'.join(place)}.{each}" for each in node])
     if text != "null" and isinstance(node.get(name), dict) and node[name]:
-        raise _holds_several(key, list(flatten_names(node[name], f"{key}.")))
+        raise _holds_several(key, list(dict(flatten(node[name], f"{key}."))))
     node[name] = None if text == "null" else text
 
 
@@ -431,11 +431,11 @@ def _checked_settings(plain: Mapping[str, Any], selected: Mapping[str, str | Non
         for key, value in node.items():
             if key not in known and (TARGET not in node or selected.get(group) != node[TARGET]):
                 names = [f"{group}.{name}" for name in known if name != TARGET]
-                raise _unknown(next(flatten_names({key: value}, f"{group}.")), selected, names)
+                raise _unknown(next(flatten({key: value}, f"{group}."))[0], selected, names)
         if TARGET in node:
             components[group] = validate(node, group, group)
     run = _run_options(plain, selected)
-    values = _as_values(run)
+    values = asdict(run)
     values["prompts"] = dict.fromkeys(("folder", *VARIABLES)) | dict(values["prompts"])
     for group in COMPONENTS:
         if group in components or group in plain:
@@ -443,36 +443,36 @@ def _checked_settings(plain: Mapping[str, Any], selected: Mapping[str, str | Non
     return Settings(run, selected, components, values)
 
 
+@functools.cache
+def _run_kinds() -> dict[str, Any]:
+    """Return the types of the run's own settings by dotted name."""
+    kinds: dict[str, Any] = {}
+    for name, kind in typing.get_type_hints(RunOptions).items():
+        inside = typing.get_type_hints(kind) if name in _RUN_GROUPS else {}
+        inside |= dict.fromkeys(("folder", *VARIABLES), Path) if name == "prompts" else {}
+        kinds |= {f"{name}.{key}": each for key, each in inside.items()} or {name: kind}
+    return kinds
+
+
 def _run_keys(group: str) -> list[str]:
     """Return which settings inside a group are the run's own."""
-    if group == "prompts":
-        return ["folder", *VARIABLES]
-    return [each.name for each in fields(_RUN_GROUPS[group])] if group in _RUN_GROUPS else []
+    return [key.removeprefix(f"{group}.") for key in _run_kinds() if key.startswith(f"{group}.")]
 
 
 def _run_options(plain: Mapping[str, Any], selected: Mapping[str, str | None]) -> RunOptions:
     """Check the run's own settings."""
-    kinds, every = typing.get_type_hints(RunOptions), _run_settings()
-    given: dict[str, Any] = {}
-    for name, value in plain.items():
-        inside = _run_keys(name)
-        if name in COMPONENTS and isinstance(value, Mapping):
-            value = {key: each for key, each in value.items() if key in inside}
-        if name not in kinds:
-            if name not in COMPONENTS:
-                raise _unknown(next(flatten_names({name: value})), selected, every)
-        elif inside and not isinstance(value, Mapping):
-            raise _holds_several(name, [f"{name}.{key}" for key in inside])
-        elif isinstance(value, Mapping):
-            wrong = next((key for key in value if key not in inside), None)
-            if wrong is not None:
-                raise _unknown(f"{name}.{wrong}", selected, every)
-            hints = typing.get_type_hints(_RUN_GROUPS[name]) if name in _RUN_GROUPS else dict.fromkeys(value, Path)
-            given[name] = {key: _run_value(each, hints[key], f"{name}.{key}") for key, each in value.items()}
-        else:
-            given[name] = _run_value(value, kinds[name], name)
-    prompts = given.get("prompts", {})
-    given["prompts"] = {name: file for name, file in prompts.items() if file is not None}
+    kinds = _run_kinds()
+    given: dict[str, Any] = {"prompts": {}}
+    for key, value in flatten(plain):
+        group, _, name = key.partition(".")
+        if key in kinds:
+            inside = given.setdefault(group, {}) if name else given
+            inside[name or key] = _run_value(value, kinds[key], key)
+        elif value != {} and (keys := _run_keys(key)):
+            raise _holds_several(key, [f"{key}.{each}" for each in keys])
+        elif group not in COMPONENTS or key.rpartition(".")[0] in kinds:
+            raise _unknown(key, selected, list(kinds))
+    given["prompts"] = {name: file for name, file in given["prompts"].items() if file is not None}
     try:
         return TypeAdapter(RunOptions).validate_python(given)
     except ValidationError as error:
@@ -492,15 +492,6 @@ def _run_value(value: Any, kind: Any, key: str) -> Any:
     if value == "":
         raise ConfigError(f"{key} is empty; name a folder, or leave it out")
     return str(value) if key == "graph.path" and is_address(value) else Path(value).expanduser()
-
-
-def _as_values(record: Any) -> dict[str, Any]:
-    """Return the fields of nested dataclasses as nested mappings."""
-    found: dict[str, Any] = {}
-    for each in fields(record):
-        value = getattr(record, each.name)
-        found[each.name] = _as_values(value) if is_dataclass(value) else list(value) if type(value) is tuple else value
-    return found
 
 
 # Messages
@@ -540,7 +531,7 @@ _ALIKE = 0.8
 
 def _nearest_of_all(key: str, selected: Mapping[str, str | None], every: Mapping[str, Sequence[str]]) -> str:
     """Propose the most similar key, with the options that have it unless the chosen option does."""
-    known, group = [*_run_settings(), *every], key.partition(".")[0]
+    known, group = [*_run_kinds(), *every], key.partition(".")[0]
     inside = {name.partition(".")[2]: name for name in known if name.startswith(f"{group}.")}
     found = [inside[name] for name in get_close_matches(key.partition(".")[2], inside, 1, _ALIKE)]
     for near in found or ([] if inside else get_close_matches(key, known, 1, _ALIKE)):
@@ -552,15 +543,10 @@ def _nearest_of_all(key: str, selected: Mapping[str, str | None], every: Mapping
 
 def nearest_key(word: str) -> str:
     """Return the group or setting most similar to a word; empty if none is similar."""
-    known = [*groups(), *_run_settings()]
+    known = [*groups(), *_run_kinds()]
     if word not in known and "." in word:
         known += _every_key()
     return next(iter(get_close_matches(word, known, 1, _ALIKE)), "")
-
-
-def _run_settings() -> list[str]:
-    names = [each.name for each in fields(RunOptions)]
-    return [f"{name}.{key}" if key else name for name in names for key in _run_keys(name) or [""]]
 
 
 def _every_key() -> dict[str, list[str]]:
