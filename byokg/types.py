@@ -262,15 +262,8 @@ class Path:
 
 
 @dataclass(frozen=True)
-class NodeCell:
+class NodeCell(Node):
     """A node in a query's answer, so that evidence can point back into the graph."""
-
-    id: EntityId
-    name: str
-    type: str = ""
-    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
-    further_types: tuple[str, ...] = ()
-    """As those of `Node`."""
 
 
 @dataclass(frozen=True)

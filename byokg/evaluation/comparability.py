@@ -278,12 +278,8 @@ def split_published(
 
 def _anchors(group: dict[str, Any]) -> list[PublishedResult]:
     shared = {key: value for key, value in group.items() if key != "figures"}
-    return [
-        PublishedResult(
-            **shared, system=each["system"], model=each.get("model", ""), value=round(each["value"] / 100, 6)
-        )
-        for each in group["figures"]
-    ]
+    figures = ({"model": "", **each, "value": round(each["value"] / 100, 6)} for each in group["figures"])
+    return [PublishedResult(**shared, **figure) for figure in figures]
 
 
 def _words(name: str) -> list[str]:

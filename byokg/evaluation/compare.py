@@ -28,7 +28,7 @@ from byokg.errors import LlmUnusable, RunError
 from byokg.evaluation.cases import Case
 from byokg.evaluation.comparability import comparison_key, find_differences
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import Estimate, Stage, count_stages, normalise
+from byokg.evaluation.metrics import Estimate, Stage, count_stages, estimates_of, normalise
 from byokg.evaluation.profiles import Metric, Profile
 from byokg.evaluation.run_folder import Run, changed_settings
 from byokg.evaluation.runner import outcome
@@ -157,17 +157,13 @@ def _scores(
     n = int(counted.sum())
     skipped = int((without & ~counted).sum()) if profile.nulls == "skipped" else 0
     means = weighted_means(values, weights)
-    estimates = {
-        metric.name: Estimate(float(mean), (float(lower), float(upper)))
-        for metric, mean, lower, upper in zip(profile.metrics, means, low, high, strict=True)
-    }
     return ProfileScores(
         profile=profile,
         n=n,
         skipped=skipped,
         unscorable=len(cases) - n - skipped,
         failed=int(without.sum()),
-        estimates=estimates if n else {},
+        estimates=estimates_of((each.name for each in profile.metrics), means, low, high) if n else {},
         groups=_groups(cases, profile, values, weights),
         values=values,
         weights=weights,
@@ -576,9 +572,7 @@ def repeat_figures(
         questions=len(asked),
         repeats=times,
         metric=metric,
-        pass_at={
-            k: Estimate(float(passed[:, at].mean()), (float(low[at]), float(high[at]))) for at, k in enumerate(ks)
-        },
+        pass_at=estimates_of(ks, (column.mean() for column in passed.T), low, high),
         majority=voted.estimates,
         between=sqrt(max(0.0, between)),
         within=sqrt(within),

@@ -31,7 +31,7 @@ from rapidfuzz import fuzz
 from byokg.errors import ByokgError, ConfigError, RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import holds
-from byokg.evaluation.metrics import Estimate
+from byokg.evaluation.metrics import Estimate, estimates_of
 from byokg.evaluation.significance import RESAMPLES, bootstrap
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
@@ -234,11 +234,7 @@ def aggregate_linking(
 
 def _estimates(rows: Sequence[Mapping[str, float]], seed: int, resamples: int) -> dict[str, Estimate]:
     table = np.array([list(row.values()) for row in rows], np.float64)
-    low, high = bootstrap(table, seed, resamples)
-    return {
-        name: Estimate(float(table[:, column].mean()), (float(low[column]), float(high[column])))
-        for column, name in enumerate(rows[0])
-    }
+    return estimates_of(rows[0], (column.mean() for column in table.T), *bootstrap(table, seed, resamples))
 
 
 class Spotter(Protocol):

@@ -25,7 +25,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -211,6 +211,17 @@ class Estimate:
 
     value: float
     ci95: tuple[float, float]
+
+
+Name = TypeVar("Name", str, int)
+
+
+def estimates_of(
+    names: Iterable[Name], means: Iterable[float], low: Iterable[float], high: Iterable[float]
+) -> dict[Name, Estimate]:
+    """Return estimates by name, given means and the ends of their intervals; those without a name are left out."""
+    columns = zip(names, means, low, high, strict=False)
+    return {name: Estimate(float(mean), (float(lower), float(upper))) for name, mean, lower, upper in columns}
 
 
 @dataclass(frozen=True)
@@ -503,10 +514,7 @@ def _summary(
     return Summary(
         n=len(outcomes),
         failed=sum(outcome.failed for outcome in outcomes),
-        estimates={
-            metric: Estimate(float(means[column]), (float(low[column]), float(high[column])))
-            for column, metric in enumerate(METRICS)
-        },
+        estimates=estimates_of(METRICS, means, low, high),
         linked=part(first),
         retrieval={name: parts[name] for name in RETRIEVAL_METRICS if name in parts},
         median_tokens=float(np.median(tokens)) if len(tokens) else None,

@@ -421,13 +421,8 @@ def read_predictions(folder: Path) -> Iterator[Prediction]:
     Raises:
         RunError: the file is missing, or a line of it is not a prediction.
     """
-    path = folder / PREDICTIONS
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield parse_prediction(line, f"{path}:{number}")
-    except FileNotFoundError as error:
-        raise RunError(f"no {PREDICTIONS} in {str(folder)!r}; give the folder that an evaluation wrote") from error
+    for line, place in _lines(folder / PREDICTIONS):
+        yield parse_prediction(line, place)
 
 
 def parse_prediction(line: bytes, place: str) -> Prediction:
@@ -547,16 +542,22 @@ def read_unfinished(folder: Path) -> dict[str, Spending]:
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a file of JSON lines, with language-model usage by stage as `Spending`."""
+    for line, place in _lines(path):
+        try:
+            record = json.loads(line)
+            if usage := record.get("usage"):
+                record["usage"] = {stage: _spending(**each) for stage, each in usage.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise RunError(f"{place}: is no record of a run ({error!r})") from error
+        yield record
+
+
+def _lines(path: Path) -> Iterator[tuple[bytes, str]]:
+    """Yield the lines of a file, each with its place."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                try:
-                    record = json.loads(line)
-                    if usage := record.get("usage"):
-                        record["usage"] = {stage: _spending(**each) for stage, each in usage.items()}
-                except (ValueError, TypeError, AttributeError) as error:
-                    raise RunError(f"{path}:{number}: is no record of a run ({error!r})") from error
-                yield record
+                yield line, f"{path}:{number}"
     except FileNotFoundError as error:
         raise RunError(f"no {path.name} in {str(path.parent)!r}; give the folder that an evaluation wrote") from error
 

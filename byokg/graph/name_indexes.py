@@ -242,9 +242,8 @@ class ServerNames(NameIndex):
     def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:
         """Return for each text the name that has most letters in common with it; see `NameIndex.closest`."""
         found = super().closest(texts, word, cutoff)
-        numbers = iter(self._numbered([match.owner for match in found if match is not None]))
-        placed = [(match, None if match is None else next(numbers)) for match in found]
-        return [None if match is None or number is None else replace(match, owner=number) for match, number in placed]
+        placed = self._placed([[] if match is None else [match] for match in found])
+        return [next(iter(matches), None) for matches in placed]
 
 
 @dataclass(frozen=True)

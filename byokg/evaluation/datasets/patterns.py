@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -64,6 +64,24 @@ class Pattern:
     count: int | None = None
 
 
+class _Unfit(Exception):
+    """A draw that gives no question."""
+
+
+Found = TypeVar("Found")
+
+
+def _need(fit: bool) -> None:
+    if not fit:
+        raise _Unfit
+
+
+def _given(found: Found | None) -> Found:
+    if found is None:
+        raise _Unfit
+    return found
+
+
 class Measures:
     """Relations and properties that give nodes a number or a date.
 
@@ -113,10 +131,8 @@ class Measures:
         """Count it as used."""
         self._used[measure.label] += 1
 
-    def bearer(self, measure: Measure | None) -> int | None:
+    def bearer(self, measure: Measure) -> int | None:
         """Draw a node that has the value."""
-        if measure is None:
-            return None
         if measure.relation is not None:
             begun = self._view.begin([measure.relation])
             return begun[0] if begun else None
@@ -169,7 +185,7 @@ class Sampler:
         view.pool = {r: edges for r, edges in view.pool.items() if r not in unsaid}
         self._asked = [r for r in relations if r not in unsaid]
         self._dated = self._found_dated()
-        self._makers: dict[Kind, Callable[[], Pattern | None]] = {
+        self._makers: dict[Kind, Callable[[], Pattern]] = {
             "1-hop": lambda: self._chain("1-hop", 1),
             "2-hop": lambda: self._chain("2-hop", 2),
             "3-hop": lambda: self._chain("3-hop", 3),
@@ -183,8 +199,10 @@ class Sampler:
 
     def pattern(self, kind: Kind) -> Pattern | None:
         """Draw one pattern, or None if this draw gave no question."""
-        found = self._makers[kind]()
-        if found is None or len(found.support) > MOST_SUPPORT:
+        try:
+            found = self._makers[kind]()
+            _need(len(found.support) <= MOST_SUPPORT)
+        except _Unfit:
             return None
         view = self._view
         texts = tuple(
@@ -209,11 +227,10 @@ class Sampler:
 
     # Parts of patterns
 
-    def _further(self, node: int, last: RelationStep | None) -> RelationStep | None:
+    def _further(self, node: int, last: RelationStep | None) -> RelationStep:
         """Draw a relation that leads on from a node, but for the way back."""
         view = self._view
-        if view.is_hub(node):
-            return None
+        _need(not view.is_hub(node))
         valued = read_literal(view.name(node)) is not None
         choice = [
             (view.used[r], r, back)
@@ -223,14 +240,14 @@ class Sampler:
             and (last is None or (r, back) != (last.number, not last.inverse))
             and not (back and (r in self._measures.relations or view.nameless(node) or valued))
         ]
-        if not choice:
-            return None
+        _need(bool(choice))
         _, relation, back = min([view.pick(choice) for _ in range(3)])
         return view.relation(relation, back)
 
-    def _ways(self, start: int, step: RelationStep) -> list[EdgeBatch] | None:
-        """Return the edges of one step from a node that a question may name; None if there are none, or too many."""
-        return self._view.walk(start, [step]) if self._view.is_topic(start) else None
+    def _ways(self, start: int, step: RelationStep) -> list[EdgeBatch]:
+        """Return the edges of one step from a node that a question may name, if there are some, and not too many."""
+        _need(self._view.is_topic(start))
+        return _given(self._view.walk(start, [step]))
 
     def _query(self, start: int, steps: Sequence[RelationStep], condition: str = "", via: str = "") -> str:
         """Return the path query of some steps from a node, with a condition on the answer."""
@@ -242,76 +259,57 @@ class Sampler:
         return "greatest" if self._draw.random() < 0.5 else "least"
 
     def _year(self, values: Mapping[int, float]) -> str:
-        """Draw a year that parts some values from others; empty if there is none."""
+        """Draw a year that parts some values from others."""
         years = sorted({int(value) for value in values.values()})
-        if len(years) < 2 or not all(0 < year < 3000 for year in years):
-            return ""
+        _need(len(years) > 1 and all(0 < year < 3000 for year in years))
         place = int(self._draw.random() * (len(years) - 1))
         return f"after {years[place]}" if self._draw.random() < 0.5 else f"before {years[place + 1]}"
 
     # Patterns
 
-    def _chain(self, kind: Kind, hops: int) -> Pattern | None:
+    def _chain(self, kind: Kind, hops: int) -> Pattern:
         view = self._view
-        if (begun := view.begin(self._asked)) is None:
-            return None
-        head, relation, tail = begun
+        head, relation, tail = _given(view.begin(self._asked))
         inverse = self._draw.random() < 0.5 and relation not in self._measures.relations
         start, at = (tail, head) if inverse else (head, tail)
-        if not view.is_topic(start):
-            return None
+        _need(view.is_topic(start))
         steps = [view.relation(relation, inverse)]
         while len(steps) < hops:
             further = self._further(at, steps[-1])
-            batch = None if further is None else view.step([at], further)
-            if further is None or batch is None or not len(batch):
-                return None
+            batch = _given(view.step([at], further))
+            _need(len(batch) > 0)
             at = view.pick(batch.other.tolist())
             steps.append(further)
-        layers = view.walk(start, steps)
-        if layers is None or len({(s.label, s.inverse) for s in steps}) < len(steps):
-            return None
+        layers = _given(view.walk(start, steps))
+        _need(len({(s.label, s.inverse) for s in steps}) == len(steps))
         ends = sorted(set(layers[-1].other.tolist()))
-        if not 1 <= len(ends) <= MOST_ANSWERS or start in ends or not all(map(view.is_answer, ends)):
-            return None
-        if any(view.are_inverse(a, b) for a, b in pairwise(steps)):
-            return None
+        _need(1 <= len(ends) <= MOST_ANSWERS and start not in ends and all(map(view.is_answer, ends)))
+        _need(not any(view.are_inverse(a, b) for a, b in pairwise(steps)))
         support, relations = view.support(layers, set(ends)), view.note(steps)
         texts = self.phrases.chain(view.name(start), steps, len(ends))
         query = self._query(start, steps)
         return Pattern(kind, query, "ends", (start,), tuple(ends), support, hops, relations, texts)
 
-    def _conjunction(self) -> Pattern | None:
+    def _conjunction(self) -> Pattern:
         view = self._view
-        if (begun := view.begin(self._asked)) is None:
-            return None
-        head, relation, tail = begun
+        head, relation, tail = _given(view.begin(self._asked))
         inverse = self._draw.random() < 0.5
         first = view.relation(relation, inverse)
         start, target = (tail, head) if inverse else (head, tail)
-        if not view.is_topic(start) or not view.is_answer(target):
-            return None
+        _need(view.is_topic(start) and view.is_answer(target))
         # The second way to the target, seen from the target.
         back = self._further(target, None)
-        if back is None or (back.number in self._measures.relations and back.inverse):
-            return None
+        _need(back.number not in self._measures.relations or not back.inverse)
         second = replace(back, inverse=not back.inverse)
-        batch = view.step([target], back)
-        others = [] if batch is None else [n for n in dict.fromkeys(batch.other.tolist()) if n != start]
-        if not others:
-            return None
+        others = [n for n in dict.fromkeys(_given(view.step([target], back)).other.tolist()) if n != start]
+        _need(bool(others))
         other = view.pick(others)
-        if not view.is_topic(other):
-            return None
-        left, right = view.walk(start, [first]), view.walk(other, [second])
-        if left is None or right is None:
-            return None
+        _need(view.is_topic(other))
+        left, right = _given(view.walk(start, [first])), _given(view.walk(other, [second]))
         here, there = set(left[0].other.tolist()), set(right[0].other.tolist())
         both = here & there
-        if not 1 <= len(both) <= MOST_ANSWERS or len(here) == len(both) or len(there) == len(both):
-            return None
-        if both & {start, other} or not all(map(view.is_answer, both)):
-            return None
+        _need(1 <= len(both) <= MOST_ANSWERS and len(both) not in (len(here), len(there)))
+        _need(both.isdisjoint((start, other)) and all(map(view.is_answer, both)))
         (two,) = view.ids([other])
         third = f"?answer <{second.label}> <{two}>" if second.inverse else f"<{two}> <{second.label}> ?answer"
         query = self._query(start, [first], f"{{ {third} }} ")
@@ -320,48 +318,36 @@ class Sampler:
         relations, topics = view.note((first, second)), (start, other)
         return Pattern("conjunction", query, "ends", topics, tuple(sorted(both)), support, 1, relations, texts)
 
-    def _count(self) -> Pattern | None:
+    def _count(self) -> Pattern:
         view = self._view
-        if (begun := view.begin([r for r in self._asked if r not in self._measures.relations])) is None:
-            return None
-        head, relation, tail = begun
+        begun = view.begin([r for r in self._asked if r not in self._measures.relations])
+        head, relation, tail = _given(begun)
         inverse = self._draw.random() < 0.5
         start, step = (tail if inverse else head), view.relation(relation, inverse)
-        if (layers := self._ways(start, step)) is None:
-            return None
+        layers = self._ways(start, step)
         ends = set(layers[0].other.tolist())
-        if not 2 <= len(ends) <= 2 * MOST_ANSWERS or start in ends or any(map(view.nameless, ends)):
-            return None
+        _need(2 <= len(ends) <= 2 * MOST_ANSWERS and start not in ends and not any(map(view.nameless, ends)))
         texts, support = self.phrases.count(view.name(start), step), view.support(layers, ends)
         query = self._query(start, [step])
         return Pattern("count", query, "count", (start,), (), support, 1, view.note([step]), texts, len(ends))
 
-    def _by_value(self, kind: Literal["superlative", "temporal"]) -> Pattern | None:
+    def _by_value(self, kind: Literal["superlative", "temporal"]) -> Pattern:
         view, measures = self._view, self._measures
-        measure = measures.draw(True if kind == "temporal" else None)
-        node = measures.bearer(measure)
-        if measure is None or node is None:
-            return None
+        measure = _given(measures.draw(True if kind == "temporal" else None))
+        node = _given(measures.bearer(measure))
         back = self._further(node, None)
-        if back is None or back.number in measures.relations:
-            return None
-        batch = view.step([node], back)
-        if batch is None or not len(batch):
-            return None
+        _need(back.number not in measures.relations)
+        batch = _given(view.step([node], back))
+        _need(len(batch) > 0)
         start, step = view.pick(batch.other.tolist()), replace(back, inverse=not back.inverse)
-        if (layers := self._ways(start, step)) is None:
-            return None
+        layers = self._ways(start, step)
         ends = sorted(set(layers[0].other.tolist()))
-        if not 2 <= len(ends) <= 4 * MOST_ANSWERS or start in ends:
-            return None
-        values = measures.values(ends, measure)
-        if values is None:
-            return None
+        _need(2 <= len(ends) <= 4 * MOST_ANSWERS and start not in ends)
+        values = _given(measures.values(ends, measure))
         reduce = self._extreme() if kind == "superlative" else self._year(values)
-        answers = sorted(select_keys(values, reduce)) if reduce else []
+        answers = sorted(select_keys(values, reduce))
         most = 1 if kind == "superlative" else MOST_ANSWERS
-        if not 1 <= len(answers) <= min(most, len(values) - 1) or not all(map(view.is_answer, answers)):
-            return None
+        _need(1 <= len(answers) <= min(most, len(values) - 1) and all(map(view.is_answer, answers)))
         if measure.relation is None:
             query = self._query(start, [step], f"{{ ?answer <{measure.label}> ?value }} ")
         else:
@@ -374,7 +360,7 @@ class Sampler:
         texts = self.phrases.by_value(view.name(start), step, measure.label, measure.dated, reduce, len(answers))
         return Pattern(kind, query, reduce, (start,), tuple(answers), support, 1, relations, texts)
 
-    def _temporal(self) -> Pattern | None:
+    def _temporal(self) -> Pattern:
         """Draw from edges with a validity time, or from nodes with a date."""
         if not self._dated or self._draw.random() < 0.5:
             return self._by_value("temporal")
@@ -384,39 +370,35 @@ class Sampler:
         heads, tails = view.ends(edge)
         step = view.relation(int(self._graph.outgoing[1][edge][0]), self._draw.random() < 0.5)
         start = int((tails if step.inverse else heads)[0])
-        batch = view.step([start], step) if view.askable(step.number) and view.is_topic(start) else None
-        others = batch.other.tolist() if batch else []
-        distinct = start not in others and len(set(others)) == len(others)
-        if batch is None or not 2 <= len(others) <= 4 * MOST_ANSWERS or not distinct:
-            return None
+        _need(view.askable(step.number) and view.is_topic(start))
+        batch = _given(view.step([start], step))
+        others = batch.other.tolist()
+        _need(2 <= len(others) <= 4 * MOST_ANSWERS and start not in others and len(set(others)) == len(others))
         said = [record.get(label) for record in self._graph.edge_properties(batch.edge)]
         values = {node: comparable(str(v)) for node, v in zip(others, said, strict=True) if v is not None}
-        reduce = self._year(values) if all(value == value for value in values.values()) else ""
-        answers = sorted(select_keys(values, reduce)) if reduce else []
-        if not 1 <= len(answers) <= MOST_ANSWERS or not all(map(view.is_answer, answers)):
-            return None
+        _need(all(value == value for value in values.values()))
+        reduce = self._year(values)
+        answers = sorted(select_keys(values, reduce))
+        _need(1 <= len(answers) <= MOST_ANSWERS and all(map(view.is_answer, answers)))
         third = f"?answer <{step.label}> ?x" if step.inverse else f"?x <{step.label}> ?answer"
         query = self._query(start, [step], via=f"{{ {third} {{| <{label}> ?value |}} }}")
         texts = self.phrases.by_value(view.name(start), step, f"{label}_date", True, reduce, len(answers))
         support, relations = view.support([batch], set(values)), view.note([step])
         return Pattern("temporal", query, reduce, (start,), tuple(answers), support, 1, relations, texts)
 
-    def _comparison(self) -> Pattern | None:
+    def _comparison(self) -> Pattern:
         view, measures = self._view, self._measures
-        measure = measures.draw()
-        one, two = measures.bearer(measure), measures.bearer(measure)
-        if measure is None or one is None or two is None or one == two:
-            return None
+        measure = _given(measures.draw())
+        found = measures.bearer(measure), measures.bearer(measure)
+        one, two = map(_given, found)
+        _need(one != two)
         pair = [one, two]
         first, second = (set(node.types or ("",)) for node in self._graph.nodes(view.ids(pair)))
-        alike = all(map(view.is_topic, pair)) and not first.isdisjoint(second)
-        values = measures.values(sorted(pair), measure) if alike else None
-        if values is None:
-            return None
+        _need(all(map(view.is_topic, pair)) and not first.isdisjoint(second))
+        values = _given(measures.values(sorted(pair), measure))
         reduce = self._extreme()
         answers = select_keys(values, reduce)
-        if len(answers) != 1:
-            return None
+        _need(len(answers) == 1)
         listed = " ".join(f"<{id}>" for id in view.ids(pair))
         start = f"START ?answer {{ VALUES ?answer {{ {listed} }}"
         if measure.relation is None:
@@ -428,11 +410,9 @@ class Sampler:
         support = measures.support(pair, measure)
         return Pattern("comparison", query, reduce, tuple(pair), tuple(answers), support, 1, (measure.label,), texts)
 
-    def _unanswerable(self) -> Pattern | None:
+    def _unanswerable(self) -> Pattern:
         view, labels = self._view, self._graph.relations
-        if (begun := view.begin(self._asked)) is None:
-            return None
-        head, relation, _ = begun
+        head, relation, _ = _given(view.begin(self._asked))
         # Another node that has what the head of such an edge has, so that the question makes sense of it.
         shared = [
             r
@@ -443,14 +423,10 @@ class Sampler:
             and view.askable(r)
             and self.phrases.domain(labels[r]) == self.phrases.domain(labels[relation])
         ]
-        beside = view.begin(shared)
-        if beside is None or view.nameless(head):
-            return None
-        start, step = beside[0], view.relation(relation, False)
-        if not view.is_topic(start) or len(self._graph.edges(np.array([start]), Direction.OUT, np.array([relation]))):
-            return None
+        start, step = _given(view.begin(shared))[0], view.relation(relation, False)
+        _need(not view.nameless(head) and view.is_topic(start))
+        _need(not len(self._graph.edges(np.array([start]), Direction.OUT, np.array([relation]))))
         coming = [view.relation(r, False) for r, back in view.relations_at(start) if back]
-        if any(view.are_inverse(other, step) for other in coming):
-            return None
+        _need(not any(view.are_inverse(other, step) for other in coming))
         texts, relations = self.phrases.chain(view.name(start), [step], 1), view.note([step])
         return Pattern("unanswerable", self._query(start, [step]), "ends", (start,), (), (), 1, relations, texts)

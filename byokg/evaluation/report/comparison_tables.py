@@ -43,6 +43,9 @@ _HEADING = 8
 _TESTED = ("difference", "95 % interval", "p")
 """Columns of a difference."""
 
+LEVEL = 0.05
+"""Of the tests, and of the intervals; a corrected p value below it is marked."""
+
 _SETTINGS_SHOWN = 12
 _VALUE_SHOWN = 40
 """Characters of a setting's value."""
@@ -193,22 +196,18 @@ def _metrics(comparison: Comparison) -> Table:
     )
 
 
-_LEVEL = 0.05
-"""Of the tests, and of the intervals."""
-
-
 def _unlike(comparison: Comparison) -> list[Text]:
     """Explain intervals and p values of which only one shows a difference, metrics with equal reasons together."""
     lines: dict[str, list[str]] = {}
     for metric, one in comparison.differences.items():
         outside = one.ci95[0] > 0 or one.ci95[1] < 0
-        if outside == (comparison.holm[metric] < _LEVEL):
+        if outside == (comparison.holm[metric] < LEVEL):
             continue
         won, lost = one.clusters
         reason = f"p rests on the {won + lost:,} clusters that differ, {won:,} won and {lost:,} lost"
-        if outside and 2 / (1 << won + lost) >= _LEVEL:
+        if outside and 2 / (1 << won + lost) >= LEVEL:
             reason += f", and cannot be less than {2 / (1 << won + lost):.3f}"
-        elif outside and one.p < _LEVEL:
+        elif outside and one.p < LEVEL:
             reason = f"p is {one.p:.3f} before the correction for several runs"
         found = (
             "0 is outside the interval, but p shows no difference" if outside else "p is low, but 0 is in the interval"
@@ -268,9 +267,6 @@ def _beside(anchor: PublishedResult, subjects: Sequence[RunConditions], ours: Ou
 
 Format = Literal["latex", "markdown", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-
-LEVEL = 0.05
-"""Below which a corrected p value is marked."""
 
 _MARK = "†"
 _COST = {"calls": "Calls", "tokens": "Tokens", "seconds": "Seconds", "usd": "US$"}

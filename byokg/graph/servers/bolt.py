@@ -183,7 +183,7 @@ class BoltServer(CypherServer):
             if count <= _LISTED:
                 yield from self._list_pages("MATCH (n)", columns, timeout_s)
             else:
-                yield from self._cursor_pages(", ".join(columns), timeout_s)
+                yield from self._pages(f"MATCH (n) RETURN {', '.join(columns)}", _PAGE, timeout_s)
         except (QueryTimeout, QueryTooLarge):
             yield from super().node_pages(columns, timeout_s)
 
@@ -198,26 +198,18 @@ class BoltServer(CypherServer):
         """Let the server collect all matches in one list, and read it in pieces."""
         collected = f"{pattern} WITH collect([{', '.join(columns)}]) AS l"
         text = f"{collected} UNWIND range(0, size(l) - 1, {_PAGE}) AS k RETURN l[k..k + {_PAGE}] AS part"
-        session, result = self._run(lambda: self._open(text), timeout_s)
-        background = self._background
-        try:
-            while page := self._run(lambda: result.fetch(1), timeout_s):
-                yield self._listed(page[0])[0]
-                if self._background is not background:
-                    raise StoreUnavailable(self.name, "it was closed while its nodes were being listed")
-        finally:
-            if self._background is background:
-                self._run(lambda: _close(session), timeout_s)
+        for ((page,),) in self._pages(text, 1, timeout_s):
+            yield page
 
     def _listed(self, record: Any) -> list[Any]:
         return [self._values.plain(value) for value in tuple.__iter__(record)]
 
-    def _cursor_pages(self, returned: str, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Read all nodes from one cursor."""
-        session, result = self._run(lambda: self._open(f"MATCH (n) RETURN {returned}"), timeout_s)
+    def _pages(self, text: str, size: int, timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
+        """Read the records of a query from one cursor, so many at once."""
+        session, result = self._run(lambda: self._open(text), timeout_s)
         background = self._background
         try:
-            while page := self._run(lambda: result.fetch(_PAGE), timeout_s):
+            while page := self._run(lambda: result.fetch(size), timeout_s):
                 yield [self._listed(record) for record in page]
                 if self._background is not background:
                     raise StoreUnavailable(self.name, "it was closed while its nodes were being listed")

@@ -98,17 +98,24 @@ VIRTUOSO = Lookup(True, ' OPTION (TABLE_OPTION "index RDF_QUAD_SP")', ' OPTION (
 """By default, Virtuoso may read all triples of each relation of a node, depending on its sampling."""
 
 
+def _ways(
+    iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, lookup: Lookup
+) -> Iterator[tuple[bool, str, str, str, str, str]]:
+    """Yield, for each wanted way: True for edges that come in, near and far end, given values, filter and triple."""
+    for inverse in (False, True):
+        if direction is not (Direction.OUT if inverse else Direction.IN):
+            near, far = ("?o", "?s") if inverse else ("?s", "?o")
+            given = f"{lookup.given(near, iris)} {_relation_values(relations)}"
+            triple = lookup.triple("?s", "?p", "?o", inverse)
+            yield inverse, near, far, given, f"isIRI({far}) && {_relation_filter(relations)}", triple
+
+
 def edges(
     iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, reified: bool, lookup: Lookup = PLAIN
 ) -> str:
     """Match edges that touch nodes: ?s ?p ?o, and ?e in rows of a statement."""
     parts = []
-    for inverse in (False, True):
-        if direction is (Direction.OUT if inverse else Direction.IN):
-            continue
-        near, far = ("?o", "?s") if inverse else ("?s", "?o")
-        given = f"{lookup.given(near, iris)} {_relation_values(relations)}"
-        wanted, triple = f"isIRI({far}) && {_relation_filter(relations)}", lookup.triple("?s", "?p", "?o", inverse)
+    for inverse, near, far, given, wanted, triple in _ways(iris, direction, relations, lookup):
         plain = f"{given} {triple} . FILTER({wanted}){_no_statement('?s', reified and inverse)}"
         parts.append(lookup.part("?s ?p ?o", plain))
         if reified:
@@ -127,12 +134,7 @@ def grouped_edges(
     A row for each edge costs an engine several times as much as the text that all of them make.
     """
     parts = []
-    for inverse in (False, True):
-        if direction is (Direction.OUT if inverse else Direction.IN):
-            continue
-        near, far = ("?o", "?s") if inverse else ("?s", "?o")
-        given = f"{lookup.given(near, iris)} {_relation_values(relations)}"
-        wanted, triple = f"isIRI({far}) && {_relation_filter(relations)}", lookup.triple("?s", "?p", "?o", inverse)
+    for inverse, near, far, given, wanted, triple in _ways(iris, direction, relations, lookup):
         way, ends = of_value("in" if inverse else "out"), _joined(f"STR({far})")
         select = f"SELECT ({near} AS ?near) ?p ({way} AS ?way) (COUNT(*) AS ?count) ({ends} AS ?ends)"
         parts.append(f"{{ {select} WHERE {{ {given} {triple} . FILTER({wanted}) }} GROUP BY {near} ?p }}")
