@@ -32,7 +32,7 @@ from byokg.llm.chat_models import LocalChatModel
 from byokg.llm.local_weights import ADAPTER, SFT_RECORD, check_folder, weights_digest, weights_place
 from byokg.llm.messages import JSON, Message, prompt_messages
 from byokg.llm.model import LanguageModel
-from byokg.llm.reply_blocks import blocks
+from byokg.llm.reply_blocks import blocks, without_thought
 from byokg.prompts import PromptLibrary
 
 _log = logging.getLogger(__name__)
@@ -628,7 +628,7 @@ class NumberRanker:
         filled = self._prompt.fill(candidates="\n".join(lines), question=question, picks=str(self._picks))
         messages: list[Message] = prompt_messages(filled)
         reply = self._model.reply(messages, stage=STAGE)
-        text = "\n".join(blocks(reply.text, "numbers")) or reply.text
+        text = "\n".join(blocks(reply.text, "numbers") or [without_thought(reply.text)])
         found = [int(number) for line in text.splitlines() for number in _NUMBER.findall(_NUMBERS.sub("", line))]
         picked = [number - 1 for number in dict.fromkeys(found) if 1 <= number <= len(shown)]
         return [(position, 1 / (1 + place)) for place, position in enumerate(picked[: self._picks])]

@@ -26,6 +26,7 @@ TAGS: Mapping[str, tuple[str, ...]] = {
     "selected": ("selected", "select", "selected-relations"),
     "bfsql": ("bfsql", "bfs-ql", "bfs-query"),
     "pathql": ("pathql", "path-query"),
+    "numbers": ("numbers",),
     "score": ("score",),
     "reason": ("reason",),
 }

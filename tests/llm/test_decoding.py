@@ -382,6 +382,11 @@ class TestNumberRanker:
     def test_numbers_are_read_in_their_order_each_once(self) -> None:
         assert self.rank("<numbers>\n3\n1.\n3\n</numbers>") == [(2, 1.0), (0, 0.5)]
 
+    def test_numbers_outside_of_the_tags_are_passed_over(self) -> None:
+        assert self.rank("1 and 4 come close.\n<numbers>\n2\n</numbers>\n3 does not.") == [(1, 1.0)]
+        assert self.rank("<think>\n4\n</think>\n2\n1") == [(1, 1.0), (0, 0.5)]
+        assert self.rank("1 and 4 come close, none fits.\n<numbers>\n</numbers>") == []
+
     def test_numbers_that_are_not_in_the_list_and_queries_are_passed_over(self) -> None:
         assert self.rank("<numbers>\n99\n0\nMATCH\n2\n</numbers>") == [(1, 1.0)]
         assert self.rank("<numbers>\n</numbers>") == []
