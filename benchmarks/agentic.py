@@ -17,8 +17,6 @@ relations. The time includes the stand-in. The last rows walk from the node of m
 
 from __future__ import annotations
 
-import json
-import lzma
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +30,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import read_labels
 from benchmarks.rows import labelled, make_parser, write_rows
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
@@ -101,8 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     source = options.data / "freebase_core" / "graph_full.tsv.xz"
     examples = list(Folder(options.data / "webqsp", split=options.split, graph=source, ids="names").examples())
-    with lzma.open(options.data / "webqsp" / "webqsp_labels.jsonl.xz", "rt", encoding="utf-8") as file:
-        annotations = {label["id"]: label for label in map(json.loads, file)}
+    annotations = read_labels(options.data / "webqsp")
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         graph = build_graph(source, Path(folder) / "graph")

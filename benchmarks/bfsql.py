@@ -17,8 +17,6 @@ on an idle machine, so the time of the search alone is printed, too.
 
 from __future__ import annotations
 
-import json
-import lzma
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +32,7 @@ from pydantic import Field
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.measure import read_labels  # noqa: E402
 from benchmarks.rows import Bar, Row, labelled, make_parser, show, show_bars  # noqa: E402
 from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
 from byokg.evaluation.datasets.folder import Folder  # noqa: E402
@@ -116,8 +115,7 @@ class Case:
 
 def cases(store: ColumnarGraph, data: Path, examples: Sequence[Example], hops: int) -> Iterator[Case]:
     """Yield the questions of a data set in a folder whose annotated chain has so many edges and leads to an answer."""
-    with lzma.open(data / f"{data.name}_labels.jsonl.xz", "rt", encoding="utf-8") as file:
-        labels = {label["id"]: label for label in map(json.loads, file)}
+    labels = read_labels(data)
     for example in examples:
         label = labels[example.id]
         gold = frozenset(map(str, example.answer_ids))

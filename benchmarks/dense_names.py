@@ -30,6 +30,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks.measure import timed
 from benchmarks.rows import Row, make_parser, show
 from byokg.index.dense import TEXTS_AT_ONCE, CachedEmbedder, DenseNames
 from byokg.index.embedders import SHIPPED, StaticEmbedder, Vectors
@@ -175,13 +176,6 @@ def tenth_best(names: Sequence[str], mentions: Sequence[str], embedder: StaticEm
         best = np.partition(scores, -K, axis=1)[:, -K:]
     tenth: Vectors = best.min(axis=1)
     return tenth
-
-
-def timed(action: Callable[[], Result]) -> tuple[float, Result]:
-    """Return the seconds a call took, and its result."""
-    start = time.perf_counter()
-    result = action()
-    return time.perf_counter() - start, result
 
 
 def main() -> int:

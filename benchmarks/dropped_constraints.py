@@ -18,7 +18,6 @@ of one column), ZOGRASCOPE, MetaQA, PathQuestion, WebQSP and CWQ.
 from __future__ import annotations
 
 import csv
-import json
 import lzma
 import random
 import re
@@ -30,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import read_questions
 from benchmarks.natural_questions import READ, UNREAD, opened, unpacked
 from benchmarks.rows import Row, make_parser, show
 from byokg.errors import ByokgError
@@ -88,8 +88,7 @@ def _property_graphs(data: Path, count: int, folder: Path) -> Iterator[Questions
         if not (data / name).is_dir():
             continue
         graph = built(importable(data / name, folder), folder / f"{name}.graph")
-        with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
-            records = [record for record in map(json.loads, lines) if record.get("split", "dev") == "dev"]
+        records = [record for record in read_questions(data / name) if record.get("split", "dev") == "dev"]
         asked = [(Question(one["id"], one["question"]), frozenset(_gold(one))) for one in records]
         yield QuestionsOfGraph(name, offline_pipeline(Parts(graph)), _sampled([one for one in asked if one[1]], count))
 

@@ -10,8 +10,6 @@ than a second of processor time.
 
 from __future__ import annotations
 
-import json
-import lzma
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -26,6 +24,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.measure import read_questions  # noqa: E402
 from benchmarks.rows import Row as Figure  # noqa: E402
 from benchmarks.rows import labelled, make_parser, write_rows  # noqa: E402
 from byokg.errors import QueryRefused  # noqa: E402
@@ -84,12 +83,9 @@ def main() -> int:
         ("SPARQL: neither", "refuse", check_sparql, corpus_sparql.UNREADABLE),
     ]
     for name in ("northwind", "movies"):
-        file = options.data / name / "questions.jsonl.xz"
-        if file.exists():
-            with lzma.open(file, "rt", encoding="utf-8") as lines:
-                groups.append(
-                    (f"Cypher: gold of {name}", "pass", check_cypher, [json.loads(x)["cypher"] for x in lines])
-                )
+        if (options.data / name).is_dir():
+            gold = [record["cypher"] for record in read_questions(options.data / name)]
+            groups.append((f"Cypher: gold of {name}", "pass", check_cypher, gold))
     rows = [measure(*group, options.repeat) for group in groups]
     found_large, kind = large(options.heads)
     table = Table("queries", "expected", "passed", "refused", "wrong", "median µs", "slowest µs", title="Query guard")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import timed
 from benchmarks.rows import Row, make_parser, write_rows
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
@@ -38,14 +38,9 @@ class Measurement:
     unit: str
 
 
-def timed(action: Callable[[], object], repeat: int) -> list[float]:
+def times(action: Callable[[], object], repeat: int) -> list[float]:
     """Return the seconds each of `repeat` calls took."""
-    seconds = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return seconds
+    return [timed(action)[0] for _ in range(repeat)]
 
 
 def shown(value: float) -> str:
@@ -58,7 +53,7 @@ def measure(source: Path, repeat: int) -> list[Measurement]:
     found: list[Measurement] = []
 
     def record(name: str, action: Callable[[], object], runs: int, scale: float, unit: str) -> None:
-        seconds = timed(action, runs)
+        seconds = times(action, runs)
         found.append(Measurement(name, min(seconds) * scale, median(seconds) * scale, unit))
 
     with tempfile.TemporaryDirectory() as folder:

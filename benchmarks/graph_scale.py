@@ -19,16 +19,15 @@ import argparse
 import json
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.measure import private_mb, run_apart, timed
 from benchmarks.rows import labelled, make_parser, shown, write_rows
 from benchmarks.synthetic_graph import FORMATS, Size, write, write_as
 
@@ -40,9 +39,7 @@ def build(source: Path, out: Path) -> dict[str, float]:
     """Build a graph, and tell seconds and the highest memory use in MB."""
     from byokg.graph.importers.choose import build_graph
 
-    start = time.perf_counter()
-    graph = build_graph(source, out, overwrite=True)
-    seconds = time.perf_counter() - start
+    seconds, graph = timed(lambda: build_graph(source, out, overwrite=True))
     usage = resource.getrusage(resource.RUSAGE_SELF)
     size = sum(file.stat().st_size for file in out.iterdir())
     millions = graph.edge_count / 1e6
@@ -104,16 +101,9 @@ def fastest(action: Callable[[], Any], runs: int) -> tuple[float, Any]:
     """Return the milliseconds of the fastest of some runs, and what it returned."""
     best, result = float("inf"), None
     for _ in range(runs):
-        start = time.perf_counter()
-        result = action()
-        best = min(best, time.perf_counter() - start)
+        seconds, result = timed(action)
+        best = min(best, seconds)
     return best * 1e3, result
-
-
-def private_mb() -> float:
-    """Return the memory that this process alone has and the system cannot drop: its dirty private pages."""
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Private_Hugetlb"))) / 1024
 
 
 def mapped_mb(folder: Path) -> tuple[float, float]:
@@ -131,16 +121,6 @@ def mapped_mb(folder: Path) -> tuple[float, float]:
     return size / 1024, resident / 1024
 
 
-def measured(step: str, *paths: Path) -> dict[str, float]:
-    """Run one step in a process of its own."""
-    command = [sys.executable, __file__, "--step", step, *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
 def formats(folder: Path | None, triples: int) -> dict[str, dict[str, float]]:
     """Build the same triples from other formats: peak memory and seconds beside those of plain triples."""
     found: dict[str, dict[str, float]] = {}
@@ -156,7 +136,10 @@ def formats(folder: Path | None, triples: int) -> dict[str, dict[str, float]]:
         for name, source in sources.items():
             files = source.iterdir() if source.is_dir() else [source]
             text_mb = sum(file.stat().st_size for file in files) / 1e6
-            found[name] = {"text MB": text_mb, **measured("build", source, place / f"formats-{triples}-graph")}
+            found[name] = {
+                "text MB": text_mb,
+                **run_apart(__file__, "build", source, place / f"formats-{triples}-graph"),
+            }
             found[name]["build s / that of triples"] = found[name]["build s"] / found["triples"]["build s"]
             found[name]["build CPU s / that of triples"] = found[name]["build CPU s"] / found["triples"]["build CPU s"]
     show(f"Formats, {triples:,} edges", found)
@@ -174,7 +157,7 @@ def huge(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, float
         for edges, name in zip(sizes, names, strict=True):
             text, out = graph_huge.source(folder, form, edges), folder / name.replace(" ", "-")
             shutil.rmtree(out, ignore_errors=True)
-            found[name] = {**graph_huge.build(text, out, options.memory), **measured("use-huge", out)}
+            found[name] = {**graph_huge.build(text, out, options.memory), **run_apart(__file__, "use-huge", out)}
             print(name, json.dumps(found[name]), flush=True)
             if options.kills and name == names[0]:
                 took = found[name]["build s"]
@@ -238,7 +221,11 @@ def main() -> int:
             if not source.exists():
                 write(source, SIZES[name])
             text_mb = source.stat().st_size / 1e6
-            columns[name] = {"text MB": text_mb, **measured("build", source, out), **measured("use", out)}
+            columns[name] = {
+                "text MB": text_mb,
+                **run_apart(__file__, "build", source, out),
+                **run_apart(__file__, "use", out),
+            }
     if names:
         show("Growth", columns)
     figures = dict(columns)

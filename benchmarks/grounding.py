@@ -10,8 +10,6 @@ again, since it names that value.
 
 from __future__ import annotations
 
-import json
-import lzma
 import random
 import re
 import tempfile
@@ -23,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dropped_constraints import importable
+from benchmarks.measure import read_questions
 from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from benchmarks.value_linking import misspelt
 from byokg.errors import QueryFailed
@@ -45,12 +44,11 @@ _LIMITS = QueryLimits(20.0, 5_000)
 def queries(name: str, data: Path) -> Iterator[str]:
     """Yield the distinct gold queries of a set, with the property names that its tables have."""
     seen = set()
-    with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            query = renamed(record.get("cypher") or "", name)
-            if query and query not in seen:
-                seen.add(query)
-                yield query
+    for record in read_questions(data / name):
+        query = renamed(record.get("cypher") or "", name)
+        if query and query not in seen:
+            seen.add(query)
+            yield query
 
 
 def renamed(query: str, name: str) -> str:

@@ -16,7 +16,6 @@ import json
 import re
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.measure import run_apart
 from benchmarks.rows import Row, labelled, make_parser, write_rows
 from benchmarks.synthetic_graph import Size, write, write_as
 
@@ -171,16 +171,8 @@ def measure(reader: str, path: Path, width: int) -> dict[str, float]:
 
 def best_of(repeat: int, reader: str, path: Path, width: int) -> dict[str, float]:
     """Read one file several times, each in a process of its own, and return the least of each figure."""
-    runs = [in_process("read", reader, str(path), str(width)) for _ in range(repeat)]
+    runs = [run_apart(__file__, "read", reader, path, width) for _ in range(repeat)]
     return {key: min(run[key] for run in runs) for key in runs[0]}
-
-
-def in_process(*arguments: str) -> Any:
-    """Run a step of this script in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, "--step", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
 
 
 def main() -> int:
@@ -212,7 +204,7 @@ def main() -> int:
     console.print(table)
     table = Table("small file", *READERS)
     for name in QUIRKS:
-        said = [in_process("quirk", reader, name) for reader in READERS]
+        said = [run_apart(__file__, "quirk", reader, name) for reader in READERS]
         table.add_row(name, *said)
         for reader, one in zip(READERS, said, strict=True):
             rows.append(Row(f"{name}, {reader}: right", float(one == "yes")))

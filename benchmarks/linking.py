@@ -23,10 +23,10 @@ import json
 import os
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -34,6 +34,7 @@ from statistics import median
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.measure import private_mb, run_apart, timed
 from benchmarks.synthetic_names import MISTAKES, VOCABULARIES, synthetic_names, typo
 
 SIZES = {"100k": 100_000, "1m": 1_000_000, "10m": 10_000_000}
@@ -69,13 +70,13 @@ def speed(label: str, kind: str) -> list[Figure]:
                 os.fsync(file)
         size = sum(path.stat().st_size for path in folder.iterdir())
         NameIndex.open(folder)
-        opened = min(timed(lambda: NameIndex.open(folder)) for _ in range(5))
+        opened = min(milliseconds(lambda: NameIndex.open(folder)) for _ in range(5))
         private = private_mb()
         index = NameIndex.open(folder)
         index.search(mentions[: 4 * BATCH], TOP)  # so that code and files are warm
         private = private_mb() - private
         batches = [mentions[at : at + BATCH] for at in range(4 * BATCH, len(mentions), BATCH)]
-        times = [[timed(lambda: index.search(batch, TOP)) for _ in range(_REPEATED)] for batch in batches]  # noqa: B023
+        times = [[milliseconds(lambda: index.search(batch, TOP)) for _ in range(_REPEATED)] for batch in batches]  # noqa: B023
     first, again = sorted(batch[0] for batch in times), [min(batch[1:]) for batch in times]
     return [
         (f"fuzzy_{suffix}_ms", median(again), "ms"),
@@ -97,7 +98,11 @@ def exhaustive(label: str, kind: str) -> list[Figure]:
     rng = random.Random(11)
     mentions = [typo(rng.choice(names), rng) for _ in range(BATCH)]
     return [
-        (f"thefuzz_{label}_ms", timed(lambda: [process.extract(text, names, limit=TOP) for text in mentions]), "ms")
+        (
+            f"thefuzz_{label}_ms",
+            milliseconds(lambda: [process.extract(text, names, limit=TOP) for text in mentions]),
+            "ms",
+        )
     ]
 
 
@@ -150,12 +155,9 @@ def dense(label: str, kind: str) -> list[Figure]:
     return [(row.name, row.value, row.unit) for row in found]
 
 
-def timed(action: object) -> float:
+def milliseconds(action: Callable[[], object]) -> float:
     """Return the milliseconds a call takes."""
-    assert callable(action)
-    start = time.perf_counter()
-    action()
-    return (time.perf_counter() - start) * 1e3
+    return timed(action)[0] * 1e3
 
 
 def peak_mb() -> float:
@@ -163,18 +165,9 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def private_mb() -> float:
-    """Return the memory that this process alone has and the system cannot drop."""
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Private_Hugetlb"))) / 1024
-
-
 def measured(*step: str) -> list[Figure]:
     """Run one step in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, "--step", *step], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return [tuple(row) for row in json.loads(done.stdout)]
+    return [tuple(row) for row in run_apart(__file__, *step)]
 
 
 def run_step(name: str, *words: str) -> list[Figure]:

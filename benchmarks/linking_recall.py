@@ -22,8 +22,6 @@ not the published one: their figures are not comparable with published ones.
 
 from __future__ import annotations
 
-import json
-import lzma
 import random
 import tempfile
 import time
@@ -35,6 +33,7 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import read_lines, timed
 from benchmarks.rows import Row, make_parser, show, write_rows
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
@@ -144,9 +143,8 @@ def _seed_rows(data: Path, split: str, count: int | None) -> list[Row]:
 def _seed_figures(title: str, linker: EntityLinker, mentions: Sequence[tuple[Example, list[Mention]]]) -> list[Row]:
     recall, wrong, times = [], [], []
     for example, some in mentions:
-        began = time.perf_counter()
-        linked = linker.link_all(some, example.question)
-        times.append(1000 * (time.perf_counter() - began))
+        seconds, linked = timed(lambda: linker.link_all(some, example.question))  # noqa: B023
+        times.append(1000 * seconds)
         seeds = list(dict.fromkeys(one.id for candidates in linked for one in candidates))[:SEEDS]
         topics = set(example.topic_ids)
         recall.append(len(topics.intersection(seeds)) / len(topics))
@@ -205,8 +203,7 @@ def _written(folder: Path, examples: Sequence[Example]) -> list[tuple[Example, l
     """Return the mentions of a model's first reply to each question that it answered."""
     by_text, found = {one.question: one for one in examples}, dict[str, list[Mention]]()
     for path in sorted(folder.glob("*.jsonl.xz")):
-        for line in lzma.decompress(path.read_bytes()).decode().strip().split("\n"):
-            record = json.loads(line)
+        for record in read_lines(path):
             prompt = record["call"]["messages"][-1]["text"]
             listed = read_list(record["reply"]["text"], "entities").items
             asked = next((text for text in map(str.strip, prompt.splitlines()[::-1]) if text in by_text), None)

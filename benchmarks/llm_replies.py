@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.measure import timed
 from benchmarks.rows import Row, make_parser, show
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.reply_files import export_replies, import_replies
@@ -96,12 +97,11 @@ def measure(folder: Path, questions: int, workers: int) -> list[Row]:
             rate = questions / seconds(replay, questions, threads)
             rows.append(Row(f"replay, {threads} worker{'s' if threads > 1 else ''}", rate, "questions/s"))
     with RecordedReplies(folder / "replies.sqlite") as store, RecordedReplies(folder / "other.sqlite") as other:
-        began = time.perf_counter()
-        export_replies(store, folder / "all.jsonl")
-        rows.append(Row("export", questions * CALLS / (time.perf_counter() - began), "replies/s"))
-        began = time.perf_counter()
-        import_replies(other, folder / "all.jsonl")
-        rows.append(Row("import", questions * CALLS / (time.perf_counter() - began), "replies/s"))
+        exported, _ = timed(lambda: export_replies(store, folder / "all.jsonl"))
+        imported, _ = timed(lambda: import_replies(other, folder / "all.jsonl"))
+        rows += [
+            Row(name, questions * CALLS / s, "replies/s") for name, s in (("export", exported), ("import", imported))
+        ]
     return rows
 
 

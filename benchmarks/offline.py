@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 from rich.console import Console
 
+from benchmarks.measure import read_lines
 from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
@@ -164,8 +165,7 @@ def cronquestions(bench: Bench) -> None:
         source.write_text("head\trelation\ttail\tstart\tend\n" + quads.read(), encoding="utf-8")
     graph = bench.graph("cronquestions", source)
     split = "train" if bench.options.split == "dev" else "test"
-    with lzma.open(root / f"questions_{split}.jsonl.xz", "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
+    records = list(read_lines(root / f"questions_{split}.jsonl.xz"))
     records = random.Random(0).sample(records, min(len(records), bench.options.questions or CRON_QUESTIONS))
     pipeline = offline_pipeline(Parts(graph))
     right: dict[str, list[bool]] = {}

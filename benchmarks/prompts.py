@@ -22,7 +22,6 @@ texts that the graph lacks, parts of texts, and numbers.
 
 from __future__ import annotations
 
-import json
 import lzma
 import random
 import re
@@ -37,6 +36,7 @@ import numpy as np
 
 from benchmarks.dropped_constraints import importable
 from benchmarks.grounding import SETS, renamed
+from benchmarks.measure import read_labels, read_lines, read_questions
 from benchmarks.property_graphs import half_of
 from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -73,12 +73,6 @@ from byokg.types import EntityId, Question
 SCHEMA_TOKENS = 2000
 
 
-def read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a compressed file."""
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
 def schema_rows(store: GraphStore, data: Path, split: str, count: int) -> list[Row]:
     """Measure how often the schema shows a whole labelled path."""
     embedder, entities = StaticEmbedder(), EntityLinker(store)
@@ -87,10 +81,10 @@ def schema_rows(store: GraphStore, data: Path, split: str, count: int) -> list[R
     known = set(store.entities())
     rows = []
     for name in ("webqsp", "cwq"):
-        labels = {record["id"]: record for record in read_lines(data / name / f"{name}_labels.jsonl.xz")}
+        labels = read_labels(data / name)
         found: dict[str, list[bool]] = {"round 1": [], "round 1, 2 hops": [], "round 2": []}
         tokens, relations = [], []
-        for record in read_lines(data / name / "questions.jsonl.xz"):
+        for record in read_questions(data / name):
             label = labels.get(record["id"], {})
             paths = [path for path in label.get("gold_relation_paths", ()) if path]
             if record["split"] != split or not paths:
@@ -200,7 +194,7 @@ def _bare(name: str) -> str:
 def evidence_rows(store: QueryableGraph, data: Path, run: str, turned: Mapping[str, str], recorded: bool) -> list[Row]:
     """Put recorded replies in and measure what the last prompt shows of the graph."""
     name, retrievers, tasks = RUNS[run]
-    examples = {record["question"].strip(): record for record in read_lines(data / name / "questions.jsonl.xz")}
+    examples = {record["question"].strip(): record for record in read_questions(data / name)}
     model = Recorded(
         data / "llm_replies" / f"{run}.jsonl.xz", {text: example["id"] for text, example in examples.items()}
     )
@@ -394,8 +388,7 @@ def value_rows(name: str, store: QueryableGraph, records: Sequence[Mapping[str, 
 
 def property_graph_rows(name: str, data: Path, split: str, count: int, show_missing: int) -> list[Row]:
     """Build the graph of one set, and measure a sample of its questions."""
-    with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
-        records = [record for record in map(json.loads, lines) if record.get("cypher") and half_of(record) == split]
+    records = [one for one in read_questions(data / name) if one.get("cypher") and half_of(one) == split]
     records = random.Random(0).sample(records, min(count, len(records)))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -11,11 +11,8 @@ Questions whose answer depends on the order of the engine are left out.
 from __future__ import annotations
 
 import hashlib
-import json
-import lzma
 import random
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.dropped_constraints import importable
+from benchmarks.measure import read_questions, timed
 from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.significance import RESAMPLES, cluster_codes, intervals
@@ -42,9 +40,7 @@ _SHORTEST = 4
 
 def records(root: Path, name: str, split: str) -> list[Record]:
     """Return the questions of a half that can be scored."""
-    with lzma.open(root / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
-        read = [json.loads(line) for line in lines]
-    kept = [one for one in read if one.get("answers") and not one.get("nondeterministic")]
+    kept = (one for one in read_questions(root / name) if one.get("answers") and not one.get("nondeterministic"))
     return [one for one in kept if half_of(one) == split]
 
 
@@ -107,9 +103,9 @@ def measure(name: str, graph: ColumnarGraph, asked: Sequence[Record], show_wrong
     pipeline.run(Question("first", "Which one is first?"))  # builds indexes
     first, overlap, seconds = [], [], []
     for one in asked:
-        began = time.perf_counter()
-        items = pipeline.run(Question(one["id"], one["question"])).items
-        seconds.append(time.perf_counter() - began)
+        took, answer = timed(lambda: pipeline.run(Question(one["id"], one["question"])))  # noqa: B023
+        seconds.append(took)
+        items = answer.items
         gold, said = set(map(normalise, one["answers"])), {normalise(item.name) for item in items}
         first.append(bool(items) and normalise(items[0].name) in gold)
         overlap.append(2 * len(gold & said) / (len(gold) + len(said)))

@@ -10,18 +10,17 @@ facts, and of the richest one. Questions that hold fewer gold answers now than t
 
 from __future__ import annotations
 
-import json
-import lzma
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from benchmarks.dropped_constraints import importable
+from benchmarks.measure import read_lines, read_questions
 from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
@@ -58,12 +57,6 @@ Calls = dict[str, list[list[str]]]
 """The texts of the messages of each prompt, by question."""
 
 
-def read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a compressed file."""
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
 class Replaying:
     """Stands for a language model: gives the recorded replies of a question and stage in order, then empty ones."""
 
@@ -94,7 +87,7 @@ def tokens(prompt: Sequence[str]) -> float:
 def measure(run: str, store: GraphStore, data: Path, prompts: list[float]) -> Iterator[Row]:
     """Replay a run; add the tokens of its prompts to `prompts`."""
     name, make = RUNS[run]
-    examples = {record["id"]: record for record in read_lines(data / name / "questions.jsonl.xz")}
+    examples = {record["id"]: record for record in read_questions(data / name)}
     ids = {record["question"].strip(): id for id, record in examples.items()}
     model = Replaying(data / "llm_replies_2" / f"{run}.jsonl.xz", ids)
     pipeline = make(Parts(store, cast(LanguageModel, model)))

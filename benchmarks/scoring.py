@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Iterator
 
+from benchmarks.measure import timed
 from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import score_cases
@@ -67,9 +68,7 @@ def main() -> None:
     if any(one.n + one.skipped != len(made) for one in scored):
         raise SystemExit("a profile left questions out, so the time is not that of scoring them all")
     for name, profile in PROFILES.items():
-        began = time.perf_counter()
-        score_cases(made, [profile])
-        rows.append(Row(f"{name} alone", time.perf_counter() - began, "s"))
+        rows.append(Row(f"{name} alone", timed(lambda: score_cases(made, [profile]))[0], "s"))  # noqa: B023
     show(rows, f"scoring; the bar for 10,000 under all profiles is {BAR_S:g} s", options.json)
 
 

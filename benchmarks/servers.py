@@ -44,6 +44,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.measure import read_lines, timed
 from benchmarks.rows import Row, make_parser, show
 from byokg.errors import ByokgError, StoreUnavailable
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -103,12 +104,11 @@ def in_memory(ids: dict[str, str], edges: Sequence[tuple[str, str, str]], rdf: b
 def asked(file: Path, ids: dict[str, str], count: int, rdf: bool) -> list[Question]:
     """Return the first questions whose topics are all in the graph, with the ids of these."""
     space, chosen = (FREEBASE if rdf else ""), list[Question]()
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            topics = record.get("topic_entities") or ()
-            if topics and len(chosen) < count and all(topic in ids for topic in topics):
-                given = tuple(EntityId(space + ids[topic]) for topic in topics)
-                chosen.append(Question(record["id"], record["question"], given))
+    for record in read_lines(file):
+        topics = record.get("topic_entities") or ()
+        if topics and len(chosen) < count and all(topic in ids for topic in topics):
+            given = tuple(EntityId(space + ids[topic]) for topic in topics)
+            chosen.append(Question(record["id"], record["question"], given))
     return chosen
 
 
@@ -195,13 +195,6 @@ def fill(address: str, ids: dict[str, str], edges: Sequence[tuple[str, str, str]
                 driver.execute_query(text, rows=rows[start : start + _ROWS])
 
 
-def timed(work: Callable[[], Result]) -> tuple[float, Result]:
-    """Return seconds and result."""
-    began = time.perf_counter()
-    result = work()
-    return time.perf_counter() - began, result
-
-
 def measured(what: str, server: Served, work: Callable[[], Any], found: list[Any]) -> Iterator[Row]:
     """Do some work; yield the seconds waited, and those of both processors."""
     ours, theirs = time.process_time(), server.processor()
@@ -266,9 +259,7 @@ def waits(server: Served, ids: Sequence[EntityId], topic: EntityId) -> Iterator[
     for _ in range(5):  # new stores, whose memory of edges is empty
         with opened(kind, address) as store:
             numbers = store.numbers(ids[:10])
-            began = time.perf_counter()
-            store.edges(numbers)
-            ours.append(time.perf_counter() - began)
+            ours.append(timed(lambda: store.edges(numbers))[0])  # noqa: B023
     yield Row(f"{kind}: edges of 10 nodes", 1000 * min(ours), "ms")
     yield Row(f"{kind}: edges of 10 nodes, raw", 1000 * raw(kind, address, hop_text(kind, ids[:10])), "ms")
     question = Question("q", f"who is the father of {_MEANT}?", (topic,))

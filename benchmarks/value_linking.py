@@ -14,8 +14,6 @@ Questions of ZOGRASCOPE are halved by template: tune on `tune`, report `test`.
 from __future__ import annotations
 
 import hashlib
-import json
-import lzma
 import random
 import re
 import tempfile
@@ -29,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dropped_constraints import importable
+from benchmarks.measure import read_questions
 from benchmarks.rows import Bar, Row, make_parser, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
@@ -79,15 +78,14 @@ class Annotated:
     half: str
 
 
-def read_questions(folder: Path) -> Iterator[Annotated]:
+def annotated_questions(folder: Path) -> Iterator[Annotated]:
     """Yield the dev questions of a set that have values."""
-    with lzma.open(folder / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            if record.get("split", "dev") == "dev" and (values := tuple(gold_values(record))):
-                # The first digit of the hash of an id has parted dev from test already.
-                key, digit = (record["template"], 0) if "template" in record else (record["id"], 1)
-                half = "tune" if hashlib.sha256(str(key).encode()).hexdigest()[digit] < "8" else "test"
-                yield Annotated(record["id"], record["question"], values, half)
+    for record in read_questions(folder):
+        if record.get("split", "dev") == "dev" and (values := tuple(gold_values(record))):
+            # The first digit of the hash of an id has parted dev from test already.
+            key, digit = (record["template"], 0) if "template" in record else (record["id"], 1)
+            half = "tune" if hashlib.sha256(str(key).encode()).hexdigest()[digit] < "8" else "test"
+            yield Annotated(record["id"], record["question"], values, half)
 
 
 def gold_values(record: Mapping[str, Any]) -> list[GoldValue]:
@@ -227,7 +225,7 @@ def measure(name: str, data: Path, half: str, most: int, shown: int) -> list[Row
         linker = ValueLinker(ColumnarGraph.open(folder / "graph"))
         kept = {(one.type, one.property) for one in linker.index.properties()}
         questions = []
-        for asked in read_questions(data / name):
+        for asked in annotated_questions(data / name):
             values = tuple(one for value in asked.values if (one := value.called_in(kept)) is not None)
             if values and asked.half == half:
                 questions.append(Annotated(asked.id, asked.text, values, asked.half))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import lzma
 import os
 import random
@@ -32,6 +31,7 @@ import numpy.typing as npt
 from benchmarks.domain_questions import FITTED as DOMAINS
 from benchmarks.domain_questions import HELD_OUT, make
 from benchmarks.hard_questions import make_hard
+from benchmarks.measure import read_lines
 from benchmarks.natural_questions import READ, UNREAD, opened, unpacked
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
@@ -177,8 +177,7 @@ def _cronquestions(root: Path, count: int, folder: Path) -> Iterator[Asked]:
         source.write_text("head\trelation\ttail\tstart\tend\n" + quads.read(), encoding="utf-8")
     pipeline = offline_pipeline(Parts(_graph(source, folder / "cronquestions")))
     for split, file in (("dev", "train"), ("test", "test")):
-        with lzma.open(root / f"questions_{file}.jsonl.xz", "rt", encoding="utf-8") as lines:
-            records = random.Random(0).sample([json.loads(line) for line in lines], count)
+        records = random.Random(0).sample(list(read_lines(root / f"questions_{file}.jsonl.xz")), count)
         examples = [
             (
                 Question(record["id"], record["question"], tuple(EntityId(name) for name in record["topic_entities"])),
