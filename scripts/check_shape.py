@@ -56,7 +56,8 @@ LIMITS: dict[str, float] = {
     f"classes over {LONG_CLASS} lines": 4,
     "protocols in graph/store.py": 1,
     "array aliases": 0,
-    "code lines": 61_500,
+    "code lines": 61_440,
+    "code lines of scripts and benchmarks": 10_000,
     f"commit titles over {LONG_TITLE} characters, of the last {RECENT_COMMITS}": 5,
 }
 """Largest value of each figure that the suite accepts."""
@@ -122,6 +123,8 @@ def measure_sizes() -> Iterator[tuple[str, float]]:
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     yield f"classes over {LONG_CLASS} lines", sum(lines(node) > LONG_CLASS for node in classes)
     yield "code lines", sum(code_lines(module.source) for module in modules())
+    files = (file for folder in ("scripts", "benchmarks") for file in (ROOT / folder).rglob("*.py"))
+    yield "code lines of scripts and benchmarks", sum(code_lines(file.read_text("utf-8")) for file in files)
 
 
 def lines(node: ast.stmt) -> int:
