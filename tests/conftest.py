@@ -37,7 +37,7 @@ TESTS = Path(__file__).parent
 SLOW_FILES = 10
 
 FUZZ_FACTOR = 10
-"""How many times as many cases `make fuzz` draws as `make test`."""
+"""How many times as many cases `make fuzz` draws as `make test`, which draws as many times as many as `--fast`."""
 
 # A busy machine must not fail a test, so nothing is timed; the same tests in the same order draw the same cases. Seeds
 # are ignored but with the profile `fuzz`.
@@ -58,9 +58,13 @@ SLOW = frozenset(
     "offline/test_pipeline.py offline/test_query_graphs.py pipelines/test_case_studies.py pipelines/test_cpus.py "
     "pipelines/test_end_to_end.py pipelines/test_graphraft.py pipelines/test_quality.py test_conformance.py "
     "test_docs.py test_docstrings.py test_documentation.py test_examples.py test_layers.py test_notebooks.py "
-    "test_packaging.py test_portability.py test_shape.py".split()
+    "test_packaging.py test_portability.py test_shape.py "
+    "llm/test_parsing.py::test_a_long_hostile_reply_takes_linear_time graph/pathql/test_queries.py "
+    "llm/test_model.py::test_each_fault_is_one_attempt_that_may_be_repeated llm/test_providers.py "
+    "evaluation/datasets/test_audit.py evaluation/datasets/test_phrasing.py graph/bfsql/test_properties.py "
+    "graph/rdf/test_files.py graph/test_display_names.py pipelines/test_planner.py".split()
 )
-"""Folders and files that `--fast` leaves out: they start engines, servers, browsers or programs, or take long."""
+"""Folders, files and tests that `--fast` leaves out: they start engines, servers, browsers, programs, or take long."""
 
 STARTED = frozenset("arcade arcade_process arcadedb atlas_store bolt bolt_process neo4j_server oxigraph server".split())
 """Fixtures of engines and servers, whose tests `--fast` leaves out elsewhere."""
@@ -97,19 +101,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     slow = {path: _slow(path) for path in {item.path for item in items}}
     items.sort(key=lambda item: not slow[item.path])
-    if config.getoption("--fast"):
-        started = [item for item in items if not STARTED.isdisjoint(getattr(item, "fixturenames", ()))]
-        config.hook.pytest_deselected(items=started)
-        items[:] = [item for item in items if item not in set(started)]
-    if config.getoption("--hypothesis-profile", None) != "fuzz":
-        return
-    for item in items:
-        test = getattr(item, "obj", None)
-        if test is not None and is_hypothesis_test(test):
-            own = getattr(test, "_hypothesis_internal_use_settings", None)
-            if own is not None and own.max_examples < 100 * FUZZ_FACTOR:
-                function = getattr(test, "__func__", test)
-                function._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FUZZ_FACTOR)
+    fast, fuzz = config.getoption("--fast"), config.getoption("--hypothesis-profile", None) == "fuzz"
+    if fast:
+        left = [
+            item
+            for item in items
+            if not STARTED.isdisjoint(getattr(item, "fixturenames", ()))
+            or item.nodeid.removeprefix("tests/").partition("[")[0] in SLOW
+        ]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+    drawn = [getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)]
+    for test in {test for test in drawn if (fast or fuzz) and is_hypothesis_test(test)}:
+        own = test._hypothesis_internal_use_settings
+        if fast or own.max_examples < 100 * FUZZ_FACTOR:
+            wanted = own.max_examples // FUZZ_FACTOR if fast else own.max_examples * FUZZ_FACTOR
+            test._hypothesis_internal_use_settings = settings(own, max_examples=wanted)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -106,7 +106,7 @@ def test_an_ablation_is_run_compared_scored_and_reported(executed: dict[str, lis
     assert folders == "['pipeline.max_hops=1', 'pipeline.max_hops=2', 'pipeline.max_hops=3']"
     assert "pipeline.max_hops=2 against pipeline.max_hops=1" in compared and "McNemar" in compared
     assert "webqsp-official" in scored
-    assert "report of 80 questions" in reported
+    assert "report of 30 questions" in reported
 
 
 @each_notebook

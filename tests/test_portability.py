@@ -76,7 +76,7 @@ def unguarded(file: Path) -> list[str]:
     guarded = {
         inner
         for function in functions(tree)
-        if any(isinstance(node, ast.Call) and ast.unparse(node.func) == "hasattr" for node in ast.walk(function))
+        if any(isinstance(node, ast.Name) and node.id == "hasattr" for node in ast.walk(function))
         for inner in ast.walk(function)
     }
     late = {inner for function in functions(tree) for inner in ast.walk(function)}
@@ -87,9 +87,8 @@ def unguarded(file: Path) -> list[str]:
             # Functions of `files` are the one place to ask the system for its limits.
             allowed = {"resource"} if file.name == "files.py" and node in late else set()
             found += [name for name in names if name.partition(".")[0] in MODULES - allowed]
-        elif isinstance(node, ast.Attribute) and node not in guarded:
-            module = ast.unparse(node.value)
-            found += [f"{module}.{node.attr}"] if node.attr in FUNCTIONS.get(module, ()) else []
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node not in guarded:
+            found += [f"{node.value.id}.{node.attr}"] if node.attr in FUNCTIONS.get(node.value.id, ()) else []
     return found
 
 

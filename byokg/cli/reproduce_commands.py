@@ -124,7 +124,8 @@ def replay_settings(pipeline: str, out: Path, replies: Path, *more: str) -> Sett
     """
     place = (f"out={out}", f"replies.path={replies}")
     fixed = ("dataset=atlas", f"ids=@{QUESTIONS}", "graph=arcadedb", f"graph.limits.timeout_s={_QUERY_S}", "workers=2")
-    return read_settings([*fixed, f"pipeline={pipeline}", *_MODEL, *place, *more])
+    query = (f"pipeline.retrievers.query.timeout_s={_QUERY_S}",) if pipeline.startswith("byokg") else ()
+    return read_settings([*fixed, f"pipeline={pipeline}", *query, *_MODEL, *place, *more])
 
 
 def replay(recording: Path, folder: Path, more: Sequence[str], output: Output) -> Table:

@@ -26,6 +26,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ class Folder(QuestionSet):
         super().__init__(f"{name or folder.resolve().name} {split}".rstrip(), read, graph, own_graph, ids)
 
 
+@cache
 def atlas(split: str = "test") -> Folder:
     """Return the shipped questions of one split (`dev`, `test`, or empty for both), with the graph beside them.
 
