@@ -9,8 +9,9 @@ lines; without any, it requests the labelled topic entities and gold relation pa
 figures measure the sufficiency of the first evidence, an upper bound for models, not the accuracy of a model.
 
 `lists`: of questions with 3 to 50 gold answers that are names in the graph, the mean share of these in the evidence of
-the first round, and in the facts of its prompt. `twins`: inverse twins found in the graph, against Freebase's own list
-of inverses, for relations that occur in that.
+the first round, and in the facts of its prompt. `northwind`: the same of all questions whose result is certain, on its
+property graph, where a query is read without the model. `twins`: inverse twins found in the graph, against Freebase's
+own list of inverses, for relations that occur in that.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
+from benchmarks.dropped_constraints import importable
 from benchmarks.measure import read_labels, read_questions, timed
+from benchmarks.property_graphs import records
 from benchmarks.rows import Row, make_parser, show
 from byokg.evaluation.metrics import score
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -128,6 +131,13 @@ def read_gold(data: Path, name: str, split: str, count: int) -> list[Gold]:
         )
         for record in chosen
     ]
+
+
+def read_northwind(data: Path, split: str, count: int) -> list[Gold]:
+    """Return a seeded sample of the questions on Northwind, with their answers."""
+    asked = records(data, "northwind", split)
+    chosen = random.Random(0).sample(asked, min(count, len(asked)))
+    return [Gold(one["id"], one["question"].strip(), (), (), tuple(map(str, one["answers"]))) for one in chosen]
 
 
 def measure(name: str, graph: ColumnarGraph, gold: list[Gold], rounds: int) -> list[Row]:
@@ -229,6 +239,9 @@ def main() -> None:
             if options.questions:
                 gold = read_gold(options.data, name, options.split, options.questions)
                 rows += measure(name, graph, gold, options.rounds)
+        if options.lists:
+            trade = build_graph(importable(options.data / "northwind", Path(folder)), Path(folder) / "northwind.graph")
+            rows += completeness("northwind", trade, read_northwind(options.data, options.split, options.lists))
     show(rows, f"byokg_lean with a scripted model, {options.split} split", options.json)
 
 

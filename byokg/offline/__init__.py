@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from byokg.offline.mentions import mention_spotter as mention_spotter
     from byokg.offline.pipeline import build_parser_and_ranker as build_parser_and_ranker
     from byokg.offline.pipeline import offline_pipeline as offline_pipeline
+    from byokg.offline.pipeline import query_reader as query_reader
     from byokg.offline.planner import Planner as Planner
     from byokg.offline.training.fit import FitTask as FitTask
     from byokg.offline.training.fit import Report as Report
@@ -35,7 +36,7 @@ _HOMES = {
     "candidate_ranker": "MeaningRanker meaning_ranker subgraph_retriever",
     "linker": "GrowthLimits OfflineLinker",
     "mentions": "MentionSpotter entity_spotter mention_spotter",
-    "pipeline": "build_parser_and_ranker offline_pipeline",
+    "pipeline": "build_parser_and_ranker offline_pipeline query_reader",
     "planner": "Planner",
     "training.fit": "FitTask Report ShareEstimate fit linker_of split_examples",
     "training.ranker": "FitSettings RankingExample chain_cases read_chains read_inverses",

@@ -58,7 +58,15 @@ class SpottingSettings:
     another_name: float = 0.1
     """or this one if it has the capitals of a name,"""
     another_thing: float = 0.2
-    """or this one for a lower-case name with its article, in a question that writes names with capitals."""
+    """or this one for a lower-case name with its article, in a question that writes names with capitals,"""
+    another_whole: float = 0.15
+    """or this one for the whole of a name of several words"""
+    telling: float = 0.8
+    """of which one is explained by relations less than this."""
+    part: float = 0.5
+    """Share of the best one's worth from which a lower-case part of a name counts beside it,"""
+    part_worth: float = 1.0
+    """if it is worth more than this."""
     most: int = 3
     """Mentions at most."""
     misspelt_cutoff: float = 0.85
@@ -119,7 +127,9 @@ class MentionSpotter:
         found = [*exact, *self._misspelt(words, content if exact and not plain else strange)]
         most = max((worth for worth, _ in found), default=0.0)
         lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
-        found += [part for part in self._surnames(words, lone) if part[0] > most]
+        least = min(most, max(self.settings.part * most, self.settings.part_worth))
+        parts = self._surnames(words, lone)
+        found += [part for part in parts if part[0] > (least if part[1].text.islower() else most)]
         if not found:
             found = self._misspelt(words, content)
         found.sort(key=lambda item: (-item[0], item[1].start, -item[1].end))
@@ -130,10 +140,18 @@ class MentionSpotter:
             share = self.settings.another_name if self._capital(mention) else self.settings.another
             if kept and self._thing(words, mention, kept[0]):
                 share = self.settings.another_thing
+            elif self._whole(words, mention):
+                share = min(share, self.settings.another_whole)
             apart = all(mention.end <= other.start or mention.start >= other.end for other in kept)
             if apart and (not kept or worth >= share * found[0][0]):
                 kept.append(mention)
         return kept
+
+    def _whole(self, words: _Words, mention: Mention) -> bool:
+        """True if a mention of several words is a name as it stands, and relations do not explain all of it."""
+        told = [words.folded[place] for place in words.within(mention) if _tells(words.folded[place])]
+        explained = min(map(self._explained, told), default=1.0)
+        return len(told) > 1 and explained < self.settings.telling and self._entities.names.knows(mention.text)
 
     def _capital(self, mention: Mention) -> bool:
         """True if a mention within a sentence has the capitals of a name."""

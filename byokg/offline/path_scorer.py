@@ -340,7 +340,7 @@ class QuestionScorer:
         covered, weakest = (np.empty((len(metapaths), *shape), np.float32) for shape in ((len(self._content),), ()))
         spread, unit_worth = self._spread(relation, kind), self._whole(either.max(axis=1, initial=0.0))
         for rows, numbers in cut.groups:
-            part, covered[rows], number = table[rows], whole[:, numbers].max(axis=2).T, numbers.shape[1]
+            part, covered[rows], number = table[rows], _largest(whole, numbers).T, numbers.shape[1]
             returns = alone[numbers[:, :-1]] ^ alone[numbers[:, 1:]] == 1
             explained, supports, own = self._best_cut(spread, unit_worth, reach, numbers, returns)
             costs = _hop_costs(choices[rows], size[numbers])
@@ -498,6 +498,14 @@ class QuestionScorer:
         backwards = most[:, :, ::-1]
         np.maximum.accumulate(backwards, axis=2, out=backwards)
         return np.maximum.accumulate(most, axis=3, out=most)
+
+
+def _largest(rows: Float32, numbers: Int64) -> Float32:
+    """Return the largest of some columns (N, C) for each of P metapaths of H hops: (N, P)."""
+    largest: Float32 = rows.take(numbers[:, 0], axis=1)
+    for hop in range(1, numbers.shape[1]):  # a reduction over a short last axis takes many times as long
+        np.maximum(largest, rows.take(numbers[:, hop], axis=1), out=largest)
+    return largest
 
 
 def _hop_costs(choices: Float32, sizes: Int64) -> Float32:

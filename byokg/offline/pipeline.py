@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +34,7 @@ from byokg.offline.schema_linking import RelationSimilarity, SampledStatistics, 
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever
+from byokg.types import Evidence
 
 RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": partial(PathRetriever, twins=False)})
 
@@ -111,6 +112,15 @@ def offline_pipeline(
     from byokg.offline.query_answers import QueryAnswers, with_query_graphs  # imported on demand
 
     return with_query_graphs(loop, QueryAnswers(graph, shipped_embedder()), aggregation)
+
+
+def query_reader(graph: GraphStore) -> Callable[[str], list[Evidence]]:
+    """Return a reader of questions as query graphs, see `QueryAnswers.rows`; it finds nothing unless these fit."""
+    if not has_valued_properties(graph):
+        return lambda question: []
+    from byokg.offline.query_answers import QueryAnswers  # imported on demand
+
+    return QueryAnswers(graph, shipped_embedder()).rows
 
 
 def has_valued_properties(graph: GraphStore) -> TypeGuard[ColumnarGraph]:

@@ -39,24 +39,30 @@ from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWord
 from byokg.offline.query_schema import SEARCH, VALUES, WORDS, TypedSchema, ValueSpotter
 from byokg.offline.question_coverage import UnusedPart, immaterial, quoted
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
+from byokg.pipelines.context import READ
 from byokg.pipelines.loop import Answerer, Loop
 from byokg.text.names import WORD
 from byokg.types import (
     AnswerItem,
     Artifacts,
+    Cell,
     ComputedEvidence,
     Context,
     Evidence,
     LinkedEntity,
     LinkedValue,
     Mention,
+    NodeCell,
     Question,
     Request,
+    RowsEvidence,
     UnknownValue,
 )
 
 QUERY = "query"
 """Operation of the evidence."""
+
+_READ = "a reading of the question that nobody checked"
 
 
 @dataclass(frozen=True)
@@ -198,6 +204,24 @@ class QueryAnswers:
         nodes = tuple(self.graph.ids(result.nodes)) if plain else ()
         text = f"{answer.text}: {len(nodes) if plain else len(result.values):,} of {len(result.nodes):,} nodes"
         return ComputedEvidence(QUERY, answer.probability, QUERY, text, nodes, () if plain else result.values)
+
+    def rows(self, text: str) -> list[Evidence]:
+        """Return the likeliest query of a question with its rows, as evidence that no language model asked for.
+
+        Empty below `SEARCH.shown`. A reader compares the query with the question.
+        """
+        answer = self.answer(text)
+        if answer is None or answer.probability < SEARCH.shown:
+            return []
+        made, result = answer.best.graph, answer.best.result
+        found: Sequence[Cell] = result.values
+        column = made.operation if made.projected is None else made.projected.name
+        if made.operation == "list" and made.projected is None:
+            nodes = self.graph.nodes(self.graph.ids(result.nodes))
+            found, column = [NodeCell(node.id, node.name) for node in nodes], nodes[0].type
+        rows, read = tuple((cell,) for cell in found[: SEARCH.rows]), (answer.text, (column,))
+        cut = len(rows) < len(found)
+        return [RowsEvidence(READ, answer.probability, "cypher", *read, rows, cut, total=len(found), readings=(_READ,))]
 
 
 class QueryChooser:

@@ -156,6 +156,10 @@ class SearchSettings:
     """Log-odds by which query graphs must be likelier right than paths."""
     surely: float = 0.01
     """Probabilities closer to 0 or 1 count as this close."""
+    shown: float = 0.3
+    """Probability from which a language model is shown the likeliest query, with this many"""
+    rows: int = 30
+    """rows."""
     remembered: int = 1 << 7
     """Questions whose answers are remembered."""
     grid: float = 2.0**20

@@ -59,6 +59,9 @@ LINKED = "Entities linked so far: "
 
 MISSING = "Not found in the graph: "
 
+READ = "query graph"
+"""Retriever of the rows of a query that no language model wrote: beside it, lists stay whole; other rows replace it."""
+
 FACTS = "facts"
 """Tag around the facts of a prompt."""
 
@@ -83,14 +86,14 @@ _MISSES = 20
 _MOST_ENDS = 300
 """Ends of a path that are looked at: no list that is longer has room."""
 
-_LIKELY = 10.0
+_LIKELY = 20.0
 """Distance from the best score of a round without a language model within which a walk leads to likely answers."""
 
 _LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 10
 """Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
 out; and unrequested lines about one node, apart from walks."""
 
-_CHAINS = 3
+_CHAINS = 1
 """Unlikely walks whose nodes in between are left out, at most: they hide the reason for their ends."""
 
 _HUB = 100
@@ -350,7 +353,11 @@ class ContextWriter:
         requested, likely, guessed = emphasis.apart
         by_id = {item.id: item for item in ranked}
         edges = {item.id for item in ranked if isinstance(item, TripleEvidence)}
-        lines = _without_repeated_rows(lines)
+        written = [line for line in lines if line.rows and by_id[line.items[0]].retriever != READ]
+        answered = any(line.entries for line in written)
+        lines = [
+            line for line in _without_repeated_rows(lines, written) if not (answered and line.rows) or line in written
+        ]
         asked = [line for line in lines if not requested.isdisjoint(line.items)]
         walks = [line for line in lines if requested.isdisjoint(line.items) and not guessed.isdisjoint(line.items)]
         known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
@@ -372,7 +379,6 @@ class ContextWriter:
             key=lambda line: (line.nodes.isdisjoint(emphasis.first), line.chain and likely.isdisjoint(line.items))
         )
         nearest = self._nearest(walks, context.question)
-        answered = any(line.rows and line.entries for line in asked)
         about: Counter[EntityId | None] = Counter()
         kept = []
         chains = 0
@@ -499,9 +505,9 @@ def _rows_first(key: int) -> tuple[bool, int]:
     return (key % 2 == 0, -key)
 
 
-def _without_repeated_rows(lines: Sequence[Line]) -> list[Line]:
+def _without_repeated_rows(lines: Sequence[Line], tables: Sequence[Line]) -> list[Line]:
     """Leave out walks all of whose ends stand in the rows of a query."""
-    values = {value.strip() for line in lines if line.rows for row in line.entries for value in row.split(" | ")}
+    values = {value.strip() for line in tables for row in line.entries for value in row.split(" | ")}
     return [line for line in lines if line.rows or not line.entries or not values.issuperset(line.entries)]
 
 

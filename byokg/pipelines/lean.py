@@ -6,7 +6,7 @@ The parts that differ by question stand at the end of a prompt, so that provider
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
-from byokg.offline import GrowthLimits, OfflineLinker, Planner, build_parser_and_ranker
+from byokg.offline import GrowthLimits, OfflineLinker, Planner, build_parser_and_ranker, query_reader
 from byokg.pipelines.byokg import QUERY, budgeted, checked_answers, reach, runnable, shown_grounds
 from byokg.pipelines.context import ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
@@ -91,6 +91,7 @@ class Lean:
         reader: writes the model's tasks and the schema, and reads artifacts.
         retrievers: fetch the evidence of every round.
         context: writes the evidence for the prompt.
+        read: returns the rows of a query for a question's text that no model writes, as evidence of the first round.
         calls: of the model for one question, at most.
 
     Raises:
@@ -105,6 +106,7 @@ class Lean:
     reader: LlmLinker
     retrievers: Sequence[Retriever]
     context: ContextWriter
+    read: Callable[[str], list[Evidence]]
     calls: int = 2
 
     def __post_init__(self) -> None:
@@ -147,6 +149,8 @@ class Lean:
         request = Request(question, artifacts, linked, context)
         found = retrieve_all(self.retrievers, request, clock)
         found.append([*self._described(linked), *self._joining(linked), *self._met(question, found)])
+        if not context.rounds:
+            found.append(self.read(question.text))
         return context.add(artifacts, linked, found, request.steps)
 
     def _requested(
@@ -293,4 +297,5 @@ def lean_pipeline(
         relations=RELATIONS,
     )
     first = OfflineLinker(parts.store, parts.entities, *ranking, GrowthLimits(top_k=top_k, varied=True))
-    return Lean(parts, first, reader, tuple(made.values()), context, calls)
+    read = query_reader(parts.store.columnar or parts.store)
+    return Lean(parts, first, reader, tuple(made.values()), context, read, calls)

@@ -69,6 +69,13 @@ class TestExactNames:
         assert spotted(names, "is alien Horror") == ["Horror", "alien"]
         assert spotted(names, "is Alien Horror") == ["Alien", "Horror"]
 
+    def test_the_whole_of_a_name_and_a_part_of_one_stand_beside_a_heavier_name(self) -> None:
+        known = ("Lois Smith", "Family Guy", "Star Trek", "James T. Kirk", "Time Zone")
+        names = spotter(*known, explained="family time zone plays captain", another=0.4, part=0.4, part_worth=0.5)
+        assert spotted(names, "who plays lois smith in family guy") == ["lois smith", "family guy"]
+        assert spotted(names, "who plays captain kirk in star trek") == ["star trek", "kirk"]
+        assert spotted(names, "what time zone has lois smith") == ["lois smith"]  # relations explain all of it
+
     def test_a_name_of_much_less_worth_than_the_best_is_left_out(self) -> None:
         # "HORROR" 0.7, against 1.5 of "Alien": less than half.
         assert spotted(spotter("Alien", "Horror"), "is Alien HORROR") == ["Alien"]

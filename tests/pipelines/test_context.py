@@ -15,7 +15,7 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.pipelines.context import LINKED, MISSING, NOTHING, PROBLEMS, UNFOUND, ContextWriter, shown_lines
+from byokg.pipelines.context import LINKED, MISSING, NOTHING, PROBLEMS, READ, UNFOUND, ContextWriter, shown_lines
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.text.names import estimate_tokens
@@ -532,6 +532,13 @@ class TestRows:
     def test_walks_to_what_stands_in_the_rows_are_not_repeated(self) -> None:
         rows = self.rows(("Ridley Scott",), columns=("name",))
         assert len(written(films(), [rows, *paths(films(), "Alien", ("directed_by",), ("has_genre",))])) == 4
+
+    def test_rows_of_a_query_that_no_model_wrote_give_way_to_others(self) -> None:
+        read = RowsEvidence(READ, 0.5, language="cypher", query="MATCH", columns=("name",), rows=(("Ridley Scott",),))
+        walks = paths(films(), "Alien", ("directed_by",), ("has_genre",))
+        assert len(written(films(), [read, *walks])) == 5  # the walk to Ridley Scott stays
+        rows = self.rows(("Ridley Scott",), columns=("director",))
+        assert written(films(), [read, rows, *walks])[1] == "  returned 1 row: director"
 
     def test_one_line_of_feedback_is_enough_beside_rows_and_a_last_prompt_has_none(self) -> None:
         problems = [Feedback("path", 0.0, subject=f"r{at}", problem="leads nowhere") for at in range(3)]

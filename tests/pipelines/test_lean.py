@@ -61,6 +61,16 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
     assert supported(graph, "how long is Alien", reply) == ["117"]
 
 
+def test_a_query_read_from_the_question_is_shown_with_its_rows_until_the_models_own() -> None:
+    nodes = [
+        Node(EntityId(f"p{at}"), name, "Product", {"price": at}) for at, name in enumerate(("Chai", "Tofu", "Ikura"))
+    ]
+    graph = ColumnarGraph.from_records(nodes, [], name="products")
+    shown = "RETURN DISTINCT x0\n  returned 2 rows (a reading of the question that nobody checked): Product\n  Tofu\n"
+    reply = Rule("<answers>Tofu [e1]\nIkura [e1]</answers>", contains=(shown,))
+    assert supported(graph, "which products have a price above 0", reply) == ["Tofu", "Ikura"]
+
+
 def test_the_node_with_a_value_that_the_question_names_is_walked_from() -> None:
     officer = Node(EntityId("o1"), "o1", "Officer", {"badge_no": "70-5119724"})
     graph = ColumnarGraph.from_records(
@@ -97,7 +107,7 @@ def test_properties_that_the_question_names_of_nodes_that_it_leads_to_precede_th
         [Triple(EntityId("m1"), "directed_by", EntityId("p1"))],
         name="births",
     )
-    reply = Rule("<answers>1937 [e1]</answers>", contains=("[e1] Ridley Scott (Person) birth_year: 1937\n",))
+    reply = Rule("<answers>1937 [e2]</answers>", contains=("[e2] Ridley Scott (Person) birth_year: 1937\n",))
     assert supported(graph, "birth year of who directed alien", reply) == ["1937"]
 
 
