@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -71,6 +72,7 @@ def demo(
         elif importlib.util.find_spec("arcadedb_embedded") is None:
             comparison = str(MissingExtra("arcadedb-embedded", "cypher", "the replayed comparison"))
         else:
+            os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # engines run for seconds only
             comparison = replay(RECORDING, folder, cache, output)
     evaluate(read_settings([*words, f"out={answered}"]), replace(output, quiet=True))
     output.out.print()
