@@ -25,11 +25,12 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.execute import ConstraintExecutor, countable
 from byokg.offline.facts import Outcome, TemporalNeighbors, branching, passes, period
+from byokg.offline.lexicon import SILENT
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative, parse_question
 from byokg.offline.parse_constraints import QueryConstraints, TemporalConstraint, expected_literal, parse_constraints
 from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.text.names import FUNCTION_WORDS, LABEL_PARTS, QUESTION_WORDS, WORD, singular, split_label, split_words
+from byokg.text.names import FUNCTION_WORDS, LABEL_PARTS, WORD, singular, split_label, split_words
 from byokg.types import (
     INVERSE,
     Artifacts,
@@ -134,7 +135,7 @@ def _said(steps: RelationSimilarity, parsed: ParsedQuestion, second: int) -> Flo
     back = np.stack((of, ~of), axis=1).ravel()
     """Steps away from the referent of a noun: against `capital`, and along `capital_of`."""
     for place, word in enumerate(parsed.words):
-        if parsed.masked[place] or word in FUNCTION_WORDS or word in QUESTION_WORDS:
+        if parsed.masked[place] or word in SILENT:
             continue
         told = True
         tie = parsed.roles[place]
@@ -251,13 +252,8 @@ class AggregationRetriever:
         margin: float = 3.0,
         steps: RelationSimilarity | None = None,
     ) -> None:
-        self._store = store
-        self._steps = steps
-        self._executor = executor
-        self._neighbors = neighbors
-        self._candidates = candidates
-        self._margin = margin
-        self._answer_types = answer_types
+        self._store, self._steps, self._executor, self._neighbors = store, steps, executor, neighbors
+        self._candidates, self._margin, self._answer_types = candidates, margin, answer_types
         self._of_type = lru_cache(_LIMITS.cached_types)(self._read_type)
 
     def retrieve(self, request: Request) -> list[Evidence]:

@@ -18,7 +18,7 @@ from byokg.arrays import Bools, Float64
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, is_value, name_of_value
 from byokg.graph.store import GraphStore
 from byokg.offline.facts import PropertyLinker, looks_dated, measure, period_role, walk_table
-from byokg.offline.lexicon import adjectives, cached, load_lexicon, measured_by, rule
+from byokg.offline.lexicon import SILENT, adjectives, cached, load_lexicon, measured_by, rule
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.parse_constraints import QueryConstraints, asked_part, parse_constraints, parse_path_question
 from byokg.offline.schema_linking import (
@@ -29,17 +29,7 @@ from byokg.offline.schema_linking import (
     label_names_head,
 )
 from byokg.text.dates import read_date
-from byokg.text.names import (
-    FUNCTION_WORDS,
-    QUESTION_WORDS,
-    UNRELATED,
-    label_words,
-    related,
-    singular,
-    split_label,
-    split_words,
-    synonyms,
-)
+from byokg.text.names import UNRELATED, label_words, related, singular, split_label, split_words, synonyms
 from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
 
 
@@ -139,25 +129,28 @@ class AnswerTypePredictor:
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not grows else _NO_KIND)
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else _NO_KIND
 
-    @rule("gender of the answer", "who are the sisters of {Tom}", lambda self, text, mentions, ends: tuple(ends))
+    @rule("gender of the answer", "who are the sisters of {Tom}", lambda self, text, mentions, candidates: candidates)
     def filter_by_gender(
-        self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]
-    ) -> tuple[EntityId, ...]:
+        self, text: str, mentions: tuple[Mention, ...], candidates: Sequence[tuple[EntityId, ...]]
+    ) -> Sequence[tuple[EntityId, ...]]:
         """Keep people of the gender the question implies (`sisters`); keep all if the graph has no gender.
 
         Only properties count: `gender` or `sex`.
         """
         sex = self._sexed(text, mentions)
-        if not sex or any(map(is_value, ends)):
-            return tuple(ends)
-        told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
-        return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
+        return [self._of_sex(ends, sex) for ends in candidates] if sex else candidates
 
-    @rule("gender on the way", "what did {Tom}'s father do", lambda self, text, mentions, store, path: path.ends)
-    def filter_path_by_gender(
-        self, text: str, mentions: tuple[Mention, ...], store: GraphStore, path: PathEvidence
-    ) -> tuple[EntityId, ...]:
-        """Keep path ends whose intermediate relative has the implied gender.
+    def _of_sex(self, ends: tuple[EntityId, ...], sex: str) -> tuple[EntityId, ...]:
+        if any(map(is_value, ends)):
+            return ends
+        told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
+        return tuple(end for end in ends if told.get(end, sex) == sex) or ends
+
+    @rule("gender on the way", "what did {Tom}'s father do", lambda *given: [path.ends for path in given[-1]])
+    def filter_paths_by_gender(
+        self, text: str, mentions: tuple[Mention, ...], store: GraphStore, paths: Sequence[PathEvidence]
+    ) -> list[tuple[EntityId, ...]]:
+        """Keep the ends of each path whose intermediate relative has the implied gender.
 
         `What did X's father do` passes only male parents, as far as properties record it. Skipped with per-question
         type statistics, since it needs requests for each path.
@@ -165,11 +158,14 @@ class AnswerTypePredictor:
         Args:
             text: the question.
             mentions: its mentions.
-            store: the graph, with values as nodes if the path ends in one.
-            path: the candidate path.
+            store: the graph, with values as nodes if a path ends in one.
+            paths: candidate paths.
         """
         relative = self._relative(text, mentions) if self._tells_sex else ""
-        column = _last_of_kin(path.relations, relative) if relative else 0
+        return [self._through(store, path, relative) if relative else path.ends for path in paths]
+
+    def _through(self, store: GraphStore, path: PathEvidence, relative: str) -> tuple[EntityId, ...]:
+        column = _last_of_kin(path.relations, relative)
         table = walk_table(store, path.source, path.relations) if 0 < column < len(path.relations) else None
         if table is None or not len(table):
             return path.ends
@@ -261,11 +257,14 @@ class AnswerTypePredictor:
         fits = [count > 0 and 2 * count >= len(some) for count, some in zip(counts, looked_at, strict=True)]
         return [tuple(some) if fit else () for some, fit in zip(ends, fits, strict=True)]
 
-    @rule("no number for who", "who leads {Peru}", lambda self, text, ends: True)
-    def may_answer(self, text: str, ends: Sequence[EntityId]) -> bool:
-        """Return False for numbers and dates if the question asks who or where."""
-        if not _ASKS.match(text):
-            return True
+    @rule("no number for who", "who leads {Peru}", lambda self, text, candidates: [True] * len(candidates))
+    def may_answer(self, text: str, candidates: Sequence[Sequence[EntityId]]) -> list[bool]:
+        """Return for each of several lists of nodes False for numbers and dates, if the question asks who or where."""
+        asks = _ASKS.match(text)
+        return [asks is None or self._names_any(ends) for ends in candidates]
+
+    def _names_any(self, ends: Sequence[EntityId]) -> bool:
+        """True if some nodes have names other than numbers and dates."""
         # Sorting many takes long, and the least one decides for most.
         parts = ([min(ends)], _spread(ends)) if len(ends) > _SETTINGS.sample else (ends,)
         some = (self._store.nodes([end for end in part if not is_value(end)]) for part in parts)
@@ -438,9 +437,7 @@ class LiteralAnswerDetector:
     def detect(self, parsed: ParsedQuestion, constraints: QueryConstraints) -> tuple[Bools, bool]:
         """Return for each property whether its values may be the answer: (V,), and whether nothing else may."""
         words = [
-            word
-            for word, masked in zip(parsed.words, parsed.masked, strict=True)
-            if not masked and word not in FUNCTION_WORDS and word not in QUESTION_WORDS
+            word for word, masked in zip(parsed.words, parsed.masked, strict=True) if not masked and word not in SILENT
         ]
         focus = {parsed.words[place] for place in parsed.answer_type_span or parsed.head_nouns}
         if parsed.wh_word == "when" or _DATES & focus:

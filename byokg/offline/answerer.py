@@ -41,9 +41,7 @@ class ExtractiveAnswerer:
     def __init__(
         self, store: GraphStore, answer_types: AnswerTypePredictor | None = None, ranker: AnswerRanker | None = None
     ) -> None:
-        self._store = store
-        self._answer_types = answer_types
-        self._ranker = ranker
+        self._store, self._answer_types, self._ranker = store, answer_types, ranker
         self._last: tuple[Context | None, tuple[Candidate, ...]] = (None, ())
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
@@ -69,7 +67,7 @@ class ExtractiveAnswerer:
             if asked and 2 * sum(is_literal_of(node.name, asked) for node in nodes) <= len(nodes):
                 continue
             if nodes:
-                yield replace(one, nodes=tuple(node.id for node in nodes))
+                yield one.narrowed(tuple(node.id for node in nodes))
 
     def items(self, candidate: Candidate) -> list[AnswerItem]:
         """Return the answers of a candidate."""
@@ -103,15 +101,16 @@ class ExtractiveAnswerer:
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
         text, mentions = context.question, context.rounds[0].artifacts.mentions if context.rounds else ()
         types = self._answer_types
-        ends = [
-            item.ends if types is None else types.filter_path_by_gender(text, mentions, self._store, item)
-            for item in found
-        ]
+        ends: Sequence[tuple[EntityId, ...]] = [item.ends for item in found]
+        if types is not None:
+            ends = types.filter_paths_by_gender(text, mentions, self._store, found)
         single = [Candidate(item.score, some, (item,)) for item, some in zip(found, ends, strict=True)]
         candidates = sorted([*self._agreeing(found, context), *single], key=lambda one: -one.score)
         if types is not None:
-            candidates = [one for one in candidates if types.may_answer(text, one.nodes)] or candidates
-            candidates = [replace(one, nodes=types.filter_by_gender(text, mentions, one.nodes)) for one in candidates]
+            fits = types.may_answer(text, [one.nodes for one in candidates])
+            candidates = [one for one, fit in zip(candidates, fits, strict=True) if fit] or candidates
+            kept = types.filter_by_gender(text, mentions, [one.nodes for one in candidates])
+            candidates = [one.narrowed(nodes) for one, nodes in zip(candidates, kept, strict=True)]
         return candidates if self._ranker is None else self._ranker.rank(context, candidates)
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
@@ -242,9 +241,7 @@ class Confidence:
     def __init__(
         self, answerer: ExtractiveAnswerer, ranker: AnswerRanker, coverage: QuestionCoverage | None = None
     ) -> None:
-        self._answerer = answerer
-        self.ranker = ranker
-        self._coverage = coverage
+        self._answerer, self.ranker, self._coverage = answerer, ranker, coverage
 
     def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
         """Return the confidence of the first answer, the missing support, and the runners-up if it is unsure."""

@@ -83,9 +83,7 @@ class _CandidateReader:
     def __init__(
         self, store: GraphStore, properties: PropertyLinker, reach: Callable[[str], npt.NDArray[np.float32]]
     ) -> None:
-        self._store = store
-        self._property_linker = properties
-        self._reach = reach
+        self._store, self._property_linker, self._reach = store, properties, reach
 
     def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, LinkedProperty] | None:
         """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from byokg.errors import ConfigError
-from byokg.text.names import verb_forms
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, verb_forms
 from byokg.text.values import read_literal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -168,6 +168,9 @@ def all_rules() -> dict[str, NamedRule]:
             importlib.import_module(module.name)
     return dict(sorted(RULES.items()))
 
+
+SILENT = FUNCTION_WORDS | QUESTION_WORDS
+"""Words that name nothing in a graph."""
 
 HIDDEN = "§"
 """Stands for each character of a mention, so that no word within a name is read as one of these."""

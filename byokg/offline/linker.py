@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from byokg.arrays import Float32, Int64, Integers
+from byokg.arrays import Bools, Float32, Int64, Integers
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.inverses import twin_steps, unite_steps
 from byokg.graph.paths import Growth, grow, labels, start
@@ -164,12 +164,8 @@ class OfflineLinker:
         limits: GrowthLimits = GrowthLimits(),
         literals: LiteralAnswerDetector | None = None,
     ) -> None:
-        self._store = store
-        self._entities = entities
-        self._spotter = spotter
-        self.scorer = scorer
-        self._limits = limits
-        self._literals = literals
+        self._store, self._entities, self._spotter, self.scorer = store, entities, spotter, scorer
+        self._limits, self._literals = limits, literals
         self._edges = store.store if isinstance(store, PropertyView) else store
 
     @property
@@ -295,12 +291,7 @@ class OfflineLinker:
         return known
 
     def _grow(
-        self,
-        scorer: QuestionScorer,
-        topic: int,
-        avoid: Int64,
-        hops: int | None,
-        values: npt.NDArray[np.bool_] | None = None,
+        self, scorer: QuestionScorer, topic: int, avoid: Int64, hops: int | None, values: Bools | None = None
     ) -> list[tuple[Growth, PathFeatures]]:
         """Grow metapaths out of one topic entity: one entry a hop; `values` are the properties that may end one."""
         store = self._edges if values is None or not values.any() else self._store

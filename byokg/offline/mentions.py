@@ -16,9 +16,9 @@ from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, exact, 
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.lexicon import rule
+from byokg.offline.lexicon import SILENT, rule
 from byokg.offline.schema_linking import LabelSimilarity, SampledStatistics, SchemaStatistics, WordSettings
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, hints, normalize_name, other_names, stands_within
+from byokg.text.names import WORD, hints, normalize_name, other_names, stands_within
 from byokg.types import EntityId, Mention
 
 
@@ -104,11 +104,8 @@ class MentionSpotter:
         settings: SpottingSettings | None = None,
         is_type: Callable[[str], bool] = lambda word: False,
     ) -> None:
-        self._is_type = is_type
-        self._entities = entities
-        self._importance = importance
-        self._explained = explained
-        self._familiar = familiar
+        self._is_type, self._entities, self._importance = is_type, entities, importance
+        self._explained, self._familiar = explained, familiar
         self.settings = settings or SpottingSettings()
 
     def spot(self, text: str) -> list[Mention]:
@@ -353,7 +350,7 @@ class _Words:
 
 
 def _tells(word: str) -> bool:
-    return word not in FUNCTION_WORDS and word not in QUESTION_WORDS
+    return word not in SILENT
 
 
 _Made = TypeVar("_Made")

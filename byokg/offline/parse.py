@@ -15,7 +15,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
-from byokg.offline.lexicon import cached, english_words, load_lexicon, rule
+from byokg.offline.lexicon import SILENT, cached, english_words, load_lexicon, rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
 
@@ -182,7 +182,7 @@ class ParsedQuestion:
     @property
     def content_tokens(self) -> tuple[int, ...]:
         """Return the places of content words, outside mentions."""
-        silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS
+        silent = SILENT | REQUESTS
         return tuple(
             place
             for place, (word, hidden) in enumerate(zip(self.words, self.masked, strict=True))
@@ -222,14 +222,9 @@ def _parsed(words: tuple[str, ...], masked: tuple[bool, ...], named: tuple[str, 
     asks, focus = _focus(words, masked, tags)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
     empty = {at for at in range(len(words) - 1) if _says_nothing(words, at, masked)}
-    content = [
-        position
-        for position, word in enumerate(words)
-        if not masked[position]
-        and word not in FUNCTION_WORDS | QUESTION_WORDS
-        and position not in sharing
-        and position not in empty
-    ]
+    skipped = {*sharing, *empty, *(at for at, hidden in enumerate(masked) if hidden)}
+    silent = SILENT
+    content = [at for at, word in enumerate(words) if word not in silent and at not in skipped]
     focus = [position for position in focus if position not in empty]
     body = [position for position in content if position not in focus]
     asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
@@ -263,7 +258,7 @@ def _masked_words(
         words, masked = _relatives(words, masked, known)
     parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
     for position, word in enumerate(words):
-        if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
+        if word not in SILENT:
             misspelt = len(word) > 3 and any(fuzz.ratio(word, part) >= _LIMITS.misspelt for part in parts)
             masked[position] |= word in parts or misspelt
     return words, masked
@@ -704,13 +699,8 @@ def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     last = len(tags) - 1
     while last > 0 and tags[last] in ("to", "other"):
         last -= 1
-    if (
-        helping < 0
-        or last <= helping + 1
-        or tags[last - 1] not in ("noun", "mention")
-        or tags[last] != "noun"
-        or words[last].endswith("s")
-    ):
+    follows = 0 <= helping < last - 1 and tags[last - 1] in ("noun", "mention")
+    if not follows or tags[last] != "noun" or words[last].endswith("s"):
         return None
     found = any(tags[place] == "verb" and not _inflected(words[place]) for place in range(helping, last))
     return None if found else last

@@ -14,6 +14,7 @@ from typing import Literal
 
 from byokg.offline.lexicon import (
     HIDDEN,
+    SILENT,
     adjectives,
     cached,
     comparative,
@@ -225,17 +226,13 @@ class _Remainder:
 
     def _mention_at(self, start: int, end: int) -> int | None:
         """Return the last mention that lies within a stretch."""
-        within = [
-            number
-            for number, one in enumerate(self._mentions)
-            if one.start >= 0 and start <= one.start and one.end <= end
-        ]
+        within = [number for number, one in enumerate(self._mentions) if start <= one.start and one.end <= end]
         return within[-1] if within else None
 
     def _word_before(self, start: int) -> str:
         """Return the content word right before a place; mentions are skipped."""
         words = WORD.findall(self._left[:start].replace(HIDDEN, " "))
-        telling = [word for word in words[-6:] if word not in FUNCTION_WORDS and word not in QUESTION_WORDS]
+        telling = [word for word in words[-6:] if word not in SILENT]
         return telling[-1] if telling else ""
 
 
@@ -245,16 +242,6 @@ class _SuperlativeParser(_Remainder):
     @rule("superlative", "which river in {Peru} is the longest", lambda self: None)
     def _order(self) -> Superlative | None:
         """Read the most or the least of something."""
-        match = pattern("any_other").search(self._left)
-        if match is not None:
-            adjective = comparative(match["word"] or "")
-            if match["noun"] or adjective is not None:
-                nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
-                most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
-                self._take(*match.span())
-                return Superlative(
-                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
-                )
         match = pattern("verb_most").search(self._left)
         if match is not None:
             self._take(*match.span())
@@ -396,21 +383,9 @@ class _ConstraintParser(_SuperlativeParser):
         union = pairs if pairs and self._says_or and (order is None or order.words) else ()
         if order is not None and pairs and not order.words:
             order = replace(order, words="compared")
-        return QueryConstraints(
-            "".join(self._kept),
-            count,
-            counted,
-            order,
-            times,
-            thresholds,
-            following,
-            without,
-            lacking,
-            union,
-            self._verifies(),
-            self._grouped(count, order),
-            self._measure,
-        )
+        rest, verify, grouped = "".join(self._kept), self._verifies(), self._grouped(count, order)
+        path = QueryConstraints(rest, count, counted, order, times, thresholds, following, without, lacking)
+        return replace(path, union=union, verify=verify, grouped=grouped, measure=self._measure)
 
     @rule("groups", "how many films did each actor make", lambda self, count, order: "")
     def _grouped(self, count: str, order: Superlative | None) -> str:
@@ -472,13 +447,13 @@ class _ConstraintParser(_SuperlativeParser):
             number = number_value(match["number"])
             adjective = comparative(match["word"]) if match["word"] else None
             unit = (match["unit"] or "").lower()
-            dated = not unit or unit in FUNCTION_WORDS or unit in QUESTION_WORDS
+            dated = not unit or unit in SILENT
             if number is None or (match["word"] and adjective is None) or (dated and _YEAR.fullmatch(match["number"])):
                 continue
             before = self._word_before(match.start())
             nouns: tuple[str, ...] = tuple(order["units"].get(" ".join(unit.split()), ()))
             end = match.end()
-            if unit and not nouns and (unit in FUNCTION_WORDS or unit in QUESTION_WORDS):
+            if unit and not nouns and (unit in SILENT):
                 end, unit = match.start("unit"), ""
             if not nouns and unit:
                 nouns = (unit,)
@@ -535,7 +510,7 @@ class _ConstraintParser(_SuperlativeParser):
         if match is None:
             return ()
         others = WORD.findall(f"{self._left[: match.start()]} {self._left[match.end() :]}".replace(HIDDEN, " "))
-        if QUESTION_WORDS.isdisjoint(others) or set(others) <= FUNCTION_WORDS | QUESTION_WORDS:
+        if QUESTION_WORDS.isdisjoint(others) or set(others) <= SILENT:
             return ()
         start, end = match.span()
         mentions = tuple(number for number, one in enumerate(self._mentions) if start <= one.start and one.end <= end)
@@ -681,8 +656,5 @@ def parse_path_question(
     text: str, mentions: tuple[Mention, ...], known: Callable[[str], bool] | None = None
 ) -> ParsedQuestion:
     """Parse the rest of a question as a path question; `known` is as for `parse_question`."""
-    rest, missing = (
-        parse_constraints(text, mentions).path_text,
-        [mention.text for mention in mentions if mention.start < 0],
-    )
-    return parse_question(rest, mentions, missing, known)
+    missing = [mention.text for mention in mentions if mention.start < 0]
+    return parse_question(parse_constraints(text, mentions).path_text, mentions, missing, known)

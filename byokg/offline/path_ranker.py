@@ -122,9 +122,7 @@ class PathRanker:
         steps: RelationSimilarity,
         embedder: Embedder,
     ) -> None:
-        self._weights = weights
-        self._known = known
-        self._embedder = embedder
+        self._weights, self._known, self._embedder = weights, known, embedder
         self._count = steps.count
         self._labels: dict[int, int] = {}
         """Rows of the table whose label is known at their place, and which label that is."""
@@ -207,14 +205,6 @@ def save_ranker(
     folder: Path, weights: RankerWeights, known: Sequence[str], places: Sequence[str], record: dict[str, object]
 ) -> None:
     """Write a ranker into a folder that exists; `record` describes its training, with the embedder's name."""
-    tensors = {
-        "features": weights.features,
-        "question": weights.question,
-        "ngrams": weights.ngrams,
-        "texts": weights.texts,
-        "labels": weights.labels,
-    }
-    save_file(
-        {name: np.ascontiguousarray(part.astype(np.float32)) for name, part in tensors.items()}, folder / _WEIGHTS
-    )
+    tensors = {name: np.ascontiguousarray(part.astype(np.float32)) for name, part in vars(weights).items()}
+    save_file(tensors, folder / _WEIGHTS)
     write_json(folder / _SETTINGS, {"schema": SCHEMA, **record, "ngrams": list(known), "labels": list(places)})

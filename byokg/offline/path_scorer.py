@@ -190,9 +190,7 @@ class PathScorer:
         ranker: PathRanker | None = None,
         planner: Planner | None = None,
     ) -> None:
-        self.steps = steps
-        self.ranker = ranker
-        self.planner = planner
+        self.steps, self.ranker, self.planner = steps, ranker, planner
         self.own_unit = UNIT if ranker is None else 1.0
         """Score units per nat without the planner: the scores of a trained ranker are logarithms."""
         self.unit = self.own_unit if planner is None else 1.0
@@ -376,16 +374,9 @@ class QuestionScorer:
         covered = np.maximum(one.covered[pairs[:, 0]], other.covered[pairs[:, 1]])
         text = one.text[pairs[:, 0]] + other.text[pairs[:, 1]]
         joined = own + others
-        for name in (
-            "wh_similarity",
-            "answer_type_similarity",
-            "range_similarity",
-            "third",
-            "shared_neighbor",
-            "zigzag",
-            "extra_hops",
-        ):
-            joined[:, PLACE[name]] = np.maximum(own[:, PLACE[name]], others[:, PLACE[name]])
+        either = "wh_similarity answer_type_similarity range_similarity third shared_neighbor zigzag extra_hops"
+        for place in map(PLACE.__getitem__, either.split()):
+            joined[:, place] = np.maximum(own[:, place], others[:, place])
         explained = np.minimum(joined[:, PLACE["explained"]], (covered * self._importance).sum(axis=1))
         joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained
         joined[:, PLACE["missing_hops"]] = np.maximum(0, self._links - joined[:, PLACE["hop"]])

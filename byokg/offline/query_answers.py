@@ -2,7 +2,7 @@
 
 On a graph whose properties carry the names and facts, a question is seldom a path between named nodes. So each
 question is answered both ways, and the estimated probabilities decide: `QueryAnswers` ranks and executes query graphs,
-`QueryGraphLinker` and `QueryGraphRetriever` put its answer into the context if it wins.
+`QueryStage` puts its answer into the context if it wins.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from byokg.offline.query_ranking import (
 from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWords
 from byokg.offline.query_schema import SEARCH, VALUES, WORDS, TypedSchema, ValueSpotter
 from byokg.offline.question_coverage import UnusedPart, immaterial, quoted
-from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
+from byokg.pipelines.confidence import ConfidenceEstimate
 from byokg.pipelines.context import READ
-from byokg.pipelines.loop import Answerer, Loop
+from byokg.pipelines.loop import Loop
 from byokg.text.names import WORD
 from byokg.types import (
     AnswerItem,
@@ -197,14 +197,6 @@ class QueryAnswers:
                 found.append(UnknownValue(mention, tuple(values)))
         return tuple(found)
 
-    def evidence(self, answer: QueryAnswer) -> ComputedEvidence:
-        """Return the result of a query as evidence."""
-        graph, result = answer.best.graph, answer.best.result
-        plain = graph.operation == "list" and graph.projected is None
-        nodes = tuple(self.graph.ids(result.nodes)) if plain else ()
-        text = f"{answer.text}: {len(nodes) if plain else len(result.values):,} of {len(result.nodes):,} nodes"
-        return ComputedEvidence(QUERY, answer.probability, QUERY, text, nodes, () if plain else result.values)
-
     def rows(self, text: str) -> list[Evidence]:
         """Return the likeliest query of a question with its rows, as evidence that no language model asked for.
 
@@ -224,100 +216,41 @@ class QueryAnswers:
         return [RowsEvidence(READ, answer.probability, "cypher", *read, rows, cut, total=len(found), readings=(_READ,))]
 
 
-class QueryChooser:
-    """Compares the answer of the query graphs with that of the paths.
+class QueryStage:
+    """The second stage with query graphs beside aggregations: its linker, its retriever, and the confidence of answers.
 
     Args:
         queries: answers by query graphs.
-        answerer: answers from the evidence of paths and aggregations.
-        estimator: its confidence.
+        loop: the pipeline without them: a stage of paths, and one of aggregations.
+        aggregation: the retriever of the second stage.
     """
 
-    def __init__(self, queries: QueryAnswers, answerer: Answerer, estimator: ConfidenceEstimator) -> None:
-        self._queries, self._answerer, self._estimator = queries, answerer, estimator
-
-    def better(self, question: Question, context: Context) -> QueryAnswer | None:
-        """Return the answer of the query graphs if it is likelier right than what the context gives."""
-        answer = self._queries.answer(question.text)
-        if answer is None or grouping(self._queries.graph, context):
-            return None
-        items = self._answerer.answer(question, context)
-        other = self._estimator.estimate(question, context, items).probability if items else 0.0
-        features = choice_features(answer.best.graph, answer.probability, other)
-        return answer if weighted(features, self._queries.weights.choice) > SEARCH.margin else None
-
-    def unknown(self, question: Question, context: Context) -> tuple[UnknownValue, ...]:
-        """Return the values that a question names and the graph lacks; none with topic entities given."""
-        linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
-        return () if question.topic_ids else self._queries.unknown(question.text, linked)
-
-    def evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:
-        """Return the result of the query as evidence, and note the query for the trace."""
-        given = {"query": answer.text, "score": round(answer.best.score, 4)}
-        others = [{"query": text, "score": round(score, 4)} for text, score in answer.alternatives]
-        parts = zip(FEATURES, (answer.best.features * self._queries.weights.ranking).tolist(), strict=True)
-        contributions = {name: share for name, part in parts if (share := round(part, 2))}
-        got = {"nodes": len(answer.best.result.nodes), "contributions": contributions, "alternatives": others}
-        request.note("query graph", given, got)
-        return self._queries.evidence(answer)
-
-
-class QueryGraphLinker:
-    """Ends the stage unless the question aggregates, or a query graph answers it better than the paths.
-
-    Args:
-        linker: ends the stage of aggregations.
-        chooser: compares the answers.
-    """
-
-    def __init__(self, linker: AggregationLinker, chooser: QueryChooser) -> None:
-        self._linker, self._chooser = linker, chooser
+    def __init__(self, queries: QueryAnswers, loop: Loop, aggregation: AggregationRetriever) -> None:
+        assert loop.estimator is not None
+        self._queries, self._answerer, self._estimator = queries, loop.answerer, loop.estimator
+        self._aggregation, self._linker = aggregation, AggregationLinker()
 
     def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return what the linker proposes, unfinished if a query graph answers better.
+        """Return what the linker of aggregations proposes, unfinished if a query graph answers better.
 
-        Finished if the question names a value that is nowhere.
+        Finished if the question names a value that is nowhere, and came without topic entities.
         """
         artifacts = self._linker.propose(question, context)
-        if unknown := self._chooser.unknown(question, context):
+        linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
+        if unknown := () if question.topic_ids else self._queries.unknown(question.text, linked):
             return replace(artifacts, finished=True, unknown=unknown)
-        if artifacts.finished and self._chooser.better(question, context) is not None:
+        if artifacts.finished and self._better(question, context) is not None:
             return replace(artifacts, finished=False)
         return artifacts
 
-
-class QueryGraphRetriever:
-    """Retrieves the result of the best query graph, if it beats paths and aggregations.
-
-    Args:
-        aggregation: computes on the ends of paths.
-        linker: tells if the question aggregates.
-        chooser: compares the answers.
-    """
-
-    def __init__(self, aggregation: AggregationRetriever, linker: AggregationLinker, chooser: QueryChooser) -> None:
-        self._aggregation, self._linker, self._chooser = aggregation, linker, chooser
-
     def retrieve(self, request: Request) -> list[Evidence]:
-        """Return the result of the query if it wins, then those of aggregations."""
+        """Return the result of the best query graph if it beats paths and aggregations, then those of aggregations."""
         before, question = request.context, request.question
         computed: list[Evidence] = []
         if not self._linker.propose(question, before).finished:
             computed = self._aggregation.retrieve(request)
-        answer = self._chooser.better(question, before.add(request.artifacts, request.linked, [computed]))
-        return computed if answer is None else [self._chooser.evidence(answer, request), *computed]
-
-
-class QueryConfidence:
-    """Estimates the confidence of answers, those of query graphs among them.
-
-    Args:
-        queries: answers by query graphs.
-        estimator: estimates that of all others.
-    """
-
-    def __init__(self, queries: QueryAnswers, estimator: ConfidenceEstimator) -> None:
-        self._queries, self._estimator = queries, estimator
+        answer = self._better(question, before.add(request.artifacts, request.linked, [computed]))
+        return computed if answer is None else [self._evidence(answer, request), *computed]
 
     def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
         """Return the probability that the first answer is right."""
@@ -334,21 +267,34 @@ class QueryConfidence:
             return f"unanswerable: {'; '.join(unknown)}"
         return self._estimator.explain_absence(context)
 
+    def _better(self, question: Question, context: Context) -> QueryAnswer | None:
+        """Return the answer of the query graphs if it is likelier right than what the context gives."""
+        answer = self._queries.answer(question.text)
+        if answer is None or grouping(self._queries.graph, context):
+            return None
+        items = self._answerer.answer(question, context)
+        other = self._estimator.estimate(question, context, items).probability if items else 0.0
+        features = choice_features(answer.best.graph, answer.probability, other)
+        return answer if weighted(features, self._queries.weights.choice) > SEARCH.margin else None
+
+    def _evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:
+        """Return the result of a query as evidence, and note the query for the trace."""
+        graph, result = answer.best.graph, answer.best.result
+        others = [{"query": text, "score": round(score, 4)} for text, score in answer.alternatives]
+        parts = zip(FEATURES, (answer.best.features * self._queries.weights.ranking).tolist(), strict=True)
+        contributions = {name: share for name, part in parts if (share := round(part, 2))}
+        got = {"nodes": len(result.nodes), "contributions": contributions, "alternatives": others}
+        request.note("query graph", {"query": answer.text, "score": round(answer.best.score, 4)}, got)
+        plain = graph.operation == "list" and graph.projected is None
+        nodes = tuple(self._queries.graph.ids(result.nodes)) if plain else ()
+        text = f"{answer.text}: {len(nodes) if plain else len(result.values):,} of {len(result.nodes):,} nodes"
+        return ComputedEvidence(QUERY, answer.probability, QUERY, text, nodes, () if plain else result.values)
+
 
 def with_query_graphs(loop: Loop, queries: QueryAnswers, aggregation: AggregationRetriever) -> Loop:
-    """Return the offline pipeline of a graph with query graphs beside its paths.
-
-    Args:
-        loop: the pipeline: a stage of paths, and one of aggregations.
-        queries: answers by query graphs.
-        aggregation: the retriever of the second stage.
-    """
-    assert loop.estimator is not None
-    paths, computed = loop.stages
-    chooser, linker = QueryChooser(queries, loop.answerer, loop.estimator), AggregationLinker()
-    retrievers = (QueryGraphRetriever(aggregation, linker, chooser),)
-    stages = [paths, replace(computed, linker=QueryGraphLinker(linker, chooser), retrievers=retrievers)]
-    return replace(loop, stages=stages, estimator=QueryConfidence(queries, loop.estimator))
+    """Return the offline pipeline of a graph with query graphs beside its paths; arguments as for `QueryStage`."""
+    stage, (paths, computed) = QueryStage(queries, loop, aggregation), loop.stages
+    return replace(loop, stages=[paths, replace(computed, linker=stage, retrievers=(stage,))], estimator=stage)
 
 
 def _is_unrelated(query: RankedQuery) -> bool:

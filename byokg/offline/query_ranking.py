@@ -136,13 +136,8 @@ class QueryRanking:
         best, relation = self._best_values, words.first_relation
         self.gains = [_gain(best[relation + step.relation], best[step.end]) for step in schema.steps]
         """Estimate of what each step is worth in a metapath without its relation, 0 at most."""
-        self.likeliest = [
-            sorted(
-                (one for one in steps if one.turn == "both" or one.start != one.end),
-                key=lambda one: -self.gains[one.number],
-            )
-            for steps in schema.steps_from
-        ]
+        walked = ([one for one in steps if one.turn == "both" or one.start != one.end] for steps in schema.steps_from)
+        self.likeliest = [sorted(steps, key=lambda one: -self.gains[one.number]) for steps in walked]
         """The steps of metapaths out of each type, the likeliest first."""
         self._mass = view.importance * content
         self._total = max(float(self._mass.sum()), 1e-9)

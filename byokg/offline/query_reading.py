@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64
 from byokg.index.embedders import Embedder, exact
-from byokg.offline.lexicon import adjectives, any_of, cached, comparative, load_lexicon, number_pattern, number_value
+from byokg.offline.lexicon import (
+    SILENT,
+    adjectives,
+    any_of,
+    cached,
+    comparative,
+    load_lexicon,
+    number_pattern,
+    number_value,
+)
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
 from byokg.offline.parse_constraints import QueryConstraints, parse_constraints
 from byokg.offline.query_graphs import Constraint, CountTest, Test
@@ -29,7 +38,7 @@ from byokg.offline.query_schema import (
     day_number,
     quoted_spans,
 )
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, UNRELATED, WORD, related, singular, synonyms
+from byokg.text.names import UNRELATED, WORD, related, singular, synonyms
 from byokg.text.values import read_literal
 from byokg.types import Mention
 
@@ -248,7 +257,7 @@ class QuestionReader:
         heard = (explained.max(axis=0, initial=0.0) >= WORDS.heard).tolist()
         valued = (explained[self._words.first_property :].max(axis=0, initial=0.0) >= WORDS.heard).tolist()
         typed = (explained[: self._words.first_relation].max(axis=0, initial=0.0) >= WORDS.heard).tolist()
-        plain = [word.casefold() in FUNCTION_WORDS | QUESTION_WORDS | REQUESTS for word in words]
+        plain = [word.casefold() in SILENT | REQUESTS for word in words]
         runs = []
         for start, end in quoted_spans(text, pieces):
             if taken.isdisjoint(range(start, end)):
@@ -407,15 +416,9 @@ class QuestionReader:
         for span in sorted(groups, key=lambda span: (-(span[1] - span[0]), span)):
             if all(span[1] <= low or high <= span[0] for low, high in chosen):
                 chosen.append(span)
-        kept = sorted(chosen)[: VALUES.spans]
-        return tuple(
-            tuple(
-                sorted(groups[span], key=lambda one: (-one.quality - one.near, one.property.number))[
-                    : VALUES.alternatives
-                ]
-            )
-            for span in kept
-        )
+        for group in groups.values():
+            group.sort(key=lambda one: (-one.quality - one.near, one.property.number))
+        return tuple(tuple(groups[span][: VALUES.alternatives]) for span in sorted(chosen)[: VALUES.spans])
 
 
 @dataclass(frozen=True)
@@ -447,7 +450,7 @@ def _aggregate(words: Sequence[str], demand: QueryConstraints) -> Aggregate:
 
 def _content(words: Sequence[str], kept: Sequence[bool], aggregate: Aggregate) -> npt.NDArray[np.bool_]:
     """Mask the words that a query graph should explain; `kept` ones belong to no operator."""
-    silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS | (_AVERAGE | _SUM if aggregate else frozenset())
+    silent = SILENT | REQUESTS | (_AVERAGE | _SUM if aggregate else frozenset())
     content = np.array([keep and word not in silent for keep, word in zip(kept, words, strict=True)], np.bool_)
     for at, word in enumerate(words[:2]):
         content[at] |= word in _WH
@@ -459,7 +462,7 @@ def _names_number(count: str, words: Sequence[str]) -> bool:
     if count.casefold() != "number of":
         return False
     at = next(at for at, pair in enumerate(pairwise(words)) if pair == ("number", "of"))
-    return at > 0 and words[at - 1] not in FUNCTION_WORDS | QUESTION_WORDS | _TOTAL
+    return at > 0 and words[at - 1] not in SILENT | _TOTAL
 
 
 def _after_order(demand: QueryConstraints, text: str, pieces: Sequence[tuple[int, int]]) -> int:

@@ -29,9 +29,10 @@ from byokg.graph.store import ALL_VALUES, Direction
 from byokg.index.names import NameIndex
 from byokg.index.values import ValueIndex, ValueMatch
 from byokg.linking.values import question_words
+from byokg.offline.lexicon import SILENT
 from byokg.offline.schema_linking import content_words
 from byokg.text.dates import read_date
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, fold, singular, split_label, split_words
+from byokg.text.names import fold, singular, split_label, split_words
 from byokg.text.values import read_literal
 from byokg.types import Value
 
@@ -180,14 +181,7 @@ SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
 """A date of day, month and year, or of month, day and year."""
 
 
-_ABBREVIATED = {
-    "no": "number",
-    "nr": "number",
-    "num": "number",
-    "qty": "quantity",
-    "addr": "address",
-    "lat": "latitude",
-}
+_ABBREVIATED = {**dict.fromkeys(("no", "nr", "num"), "number"), "qty": "quantity", "addr": "address", "lat": "latitude"}
 """Abbreviations in labels that do not begin as the word does."""
 
 
@@ -682,7 +676,7 @@ class ValueSpotter:
             if any(low <= start and end <= high for low, high in covered):
                 continue
             piece = text[pieces[start][0] : pieces[end - 1][1]]
-            bare = end - start == 1 and (words[start].casefold() in FUNCTION_WORDS | QUESTION_WORDS | _BARE)
+            bare = end - start == 1 and (words[start].casefold() in SILENT | _BARE)
             if bare and not words[start].isupper():
                 continue
             for each in dict.fromkeys((piece, piece[: -len(words[end - 1])] + singular(words[end - 1]))):

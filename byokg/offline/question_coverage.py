@@ -19,7 +19,7 @@ import numpy as np
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import shipped_embedder
-from byokg.offline.lexicon import comparative, load_lexicon, rule, superlative
+from byokg.offline.lexicon import SILENT, comparative, load_lexicon, rule, superlative
 from byokg.offline.parse import REQUESTS
 from byokg.offline.parse_constraints import QueryConstraints, parse_constraints, parse_path_question
 from byokg.offline.schema_linking import NEGATIONS, RelationSimilarity
@@ -205,7 +205,7 @@ class QuestionCoverage:
         total = left = 0.0
         for span in WORD.finditer(text):
             word = span.group().casefold()
-            if word in FUNCTION_WORDS or word in QUESTION_WORDS or word in REQUESTS:
+            if word in SILENT or word in REQUESTS:
                 continue
             mention = next((one for one in linked if one.start <= span.start() < one.end), None)
             nodes = [] if mention is None else [one for one in linked[mention] if computed or one.id in used.nodes]
@@ -293,7 +293,7 @@ class QuestionCoverage:
         of, steps = self._steps.refresh(), list(used.steps)
 
         def explained(word: str) -> bool:
-            if word in FUNCTION_WORDS or word in QUESTION_WORDS or singular(word) in used.words:
+            if word in SILENT or singular(word) in used.words:
                 return True
             if len(word) > _SETTINGS.stem and any(
                 type.startswith(word) for type in used.types
@@ -450,11 +450,7 @@ def _executed(constraints: QueryConstraints, computed: ComputedEvidence | None) 
     """Return the executed fields of a demand; all, if the operation did its part on a path."""
     if computed is None:
         return ()
-    by_operation: Mapping[str, Collection[str]] = {
-        "verification": ("verify", "times"),
-        "sequence": ("next",),
-        "union": ("union",),
-    }
+    by_operation = {"verification": ("verify", "times"), "sequence": ("next",), "union": ("union",)}
     if computed.operation == "comparison" and not computed.uses:
         return ("order", "union")
     every = ("count", "order", "times", "thresholds", "without", "lacking", "union")
@@ -463,14 +459,10 @@ def _executed(constraints: QueryConstraints, computed: ComputedEvidence | None) 
 
 def _operands(constraints: QueryConstraints, done: Collection[str]) -> set[int]:
     """Return the mentions that the operations that were done used, by number."""
-    found: set[int] = set()
-    if "thresholds" in done:
-        found |= {bound.mention for bound in constraints.thresholds if bound.mention is not None}
-    if "next" in done and constraints.next is not None:
-        found |= set(constraints.next.mentions)
-    found |= set(constraints.without) if "without" in done else set()
-    found |= set(constraints.union) if "union" in done else set()
-    return found
+    bounds = tuple(bound.mention for bound in constraints.thresholds if bound.mention is not None)
+    following = () if constraints.next is None else constraints.next.mentions
+    used = {"thresholds": bounds, "next": following, "without": constraints.without, "union": constraints.union}
+    return {mention for field, mentions in used.items() if field in done for mention in mentions}
 
 
 def _restrictions(

@@ -24,10 +24,10 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
-from byokg.offline.lexicon import rule
+from byokg.offline.lexicon import SILENT, rule
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, singular, split_label, split_words
+from byokg.text.names import singular, split_label, split_words
 from byokg.types import INVERSE, ComputedEvidence, Context, EntityId, LinkedEntity, Mention, Node, PathEvidence
 
 FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
@@ -119,6 +119,10 @@ class Candidate:
     odds: float = 0.0
     """Log-odds that its first node is right."""
 
+    def narrowed(self, nodes: tuple[EntityId, ...]) -> Candidate:
+        """Return the candidate with some of its nodes."""
+        return self if nodes == self.nodes else replace(self, nodes=nodes)
+
     @property
     def evidence_ids(self) -> tuple[str, ...]:
         """Return the ids of the paths, in order."""
@@ -143,10 +147,8 @@ class RankingWeights:
     def contributions(self, features: CandidateFeatures) -> dict[str, float]:
         """Return the contribution of each feature to the log-odds, relative to its mean."""
         values = vars(features)
-        return {
-            name: weight * (values[name] - middle)
-            for name, weight, middle in zip(NAMES, self.weights, self.middle, strict=True)
-        }
+        parts = zip(NAMES, self.weights, self.middle, strict=True)
+        return {name: weight * (values[name] - middle) for name, weight, middle in parts}
 
     def odds(self, features: CandidateFeatures) -> float:
         """Return the log-odds that a candidate is right."""
@@ -229,11 +231,7 @@ class AnswerRanker:
 
     # Answer type
 
-    @rule(
-        "answer type first",
-        "which countries border {Peru}",
-        lambda self, context, candidates: ([{}] * len(candidates), candidates),
-    )
+    @rule("answer type first", "which countries border {Peru}", lambda *given: ([{}] * len(given[-1]), given[-1]))
     def _by_type(
         self, context: Context, candidates: list[Candidate]
     ) -> tuple[Sequence[Mapping[str, float]], list[Candidate]]:
@@ -243,7 +241,7 @@ class AnswerRanker:
         if not kind:
             return [{}] * len(candidates), candidates
         kept = self._types.filter_each([one.nodes for one in candidates], kind)
-        narrowed = [replace(one, nodes=nodes or one.nodes) for one, nodes in zip(candidates, kept, strict=True)]
+        narrowed = [one.narrowed(nodes or one.nodes) for one, nodes in zip(candidates, kept, strict=True)]
         return [_fit(kind, bool(nodes)) for nodes in kept], narrowed
 
     # Words
@@ -301,7 +299,7 @@ class AnswerRanker:
         first = context.rounds[0]
         named = {word for mention in first.artifacts.mentions for word in split_words(mention.text)}
         named |= {word for one in first.linked.entities for word in split_words(one.name)}
-        left_out = named | FUNCTION_WORDS | QUESTION_WORDS
+        left_out = named | SILENT
         return [
             word
             for word in dict.fromkeys(split_words(context.question))
@@ -373,12 +371,8 @@ def _compare(
         share = min(1.0, max([mass[at], *(votes[node] for node in one.nodes[: _SETTINGS.voters])]) / total)
         others = [*scores[:at], *scores[at + 1 :]][: _SETTINGS.others]
         gap = scores[at] - sum(others) / len(others) if others else _SETTINGS.margin
-        features.append(
-            {
-                "agreement": -math.log(1 - share + _SETTINGS.rivals),
-                "margin": max(-_SETTINGS.margin, min(_SETTINGS.margin, gap)),
-            }
-        )
+        margin = max(-_SETTINGS.margin, min(_SETTINGS.margin, gap))
+        features.append({"agreement": -math.log(1 - share + _SETTINGS.rivals), "margin": margin})
     return {node: round(count, 6) for node, count in votes.items()}, features
 
 

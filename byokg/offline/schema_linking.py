@@ -291,11 +291,7 @@ class LabelSimilarity:
         """True if a label has one of some words, in the singular."""
         return bool(self._lexicon.singular(words))
 
-    @rule(
-        "antonyms",
-        "which drugs should not be given to {Tom}",
-        lambda self, words: np.zeros(2 * len(self.labels), np.bool_),
-    )
+    @rule("antonyms", "which drugs should not be given to {Tom}", lambda self, _: np.zeros(2 * len(self.labels), bool))
     def antonym_mask(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Mask steps whose relation is an antonym of some words: (S,).
 
@@ -313,11 +309,7 @@ class LabelSimilarity:
                 relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)
         return np.repeat(relations, 2)
 
-    @rule(
-        "direction by syntax",
-        "who reports to {Tom}",
-        lambda self, word, use, outward: np.zeros(2 * len(self.own), np.bool_),
-    )
+    @rule("direction by syntax", "who reports to {Tom}", lambda self, *_: np.zeros(2 * len(self.own), bool))
     def backward_mask(self, word: str, use: str, outward: bool) -> npt.NDArray[np.bool_]:
         """Mask steps that a word in a syntactic role leads against, whatever the relation: (S,).
 
