@@ -36,6 +36,7 @@ from byokg.errors import ConfigError, GraphError, QueryFailed, QueryRefused, Que
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.open import ENGINE_NAMES, engines_in, fingerprint
+from byokg.types import Language
 
 if TYPE_CHECKING:
     from byokg.graph.importers.dialects import TableOptions
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from byokg.graph.value_indexes import ValueFacts
     from byokg.index.values import IndexedProperty
     from byokg.open import Opened, Queryable
-    from byokg.types import Language
 
 _ROWS = 20
 """Default number of rows of each table; Freebase has thousands of relations."""
