@@ -6,10 +6,10 @@ to compare. Otherwise `ConstraintExecutor.execute` returns None, and the questio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -227,12 +227,22 @@ class _TimeExecutor(_CandidateReader):
             if found is None:
                 return False
             when = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
-        ranked = sorted(set(when.values()), reverse=order.most)
-        if len(ranked) < order.place:
+        best = _best(when.values(), order.most, order)
+        if not best:
             return False
-        best = ranked[order.place - 1]
-        kept = {end for end, day in when.items() if day == best}
-        return self._keep(state, kept, "superlative", f"{order.words} of {len(when)} by date: {best[0]}")
+        kept = {end for end, day in when.items() if day in best}
+        return self._keep(state, kept, "superlative", f"{order.words} of {len(when)} by date: {best[-1][0]}")
+
+
+Measure = TypeVar("Measure", float, tuple[int, int, int])
+
+
+def _best(values: Iterable[Measure], most: bool, order: Superlative) -> list[Measure]:
+    """Return the distinct values of the best ones, the last one least; empty if there are fewer than their place."""
+    ranked = sorted(values, reverse=most)
+    if order.size > 1:
+        return list(dict.fromkeys(ranked[: order.size]))
+    return list(dict.fromkeys(ranked))[order.place - 1 : order.place]
 
 
 class ConstraintExecutor(_TimeExecutor):
@@ -412,11 +422,11 @@ class ConstraintExecutor(_TimeExecutor):
                 return False  # the most papers are not those with the latest year of a paper
         if column is not None:
             hop, found = column
-            values = sorted(set(found.values.values()), reverse=order.most != (order.dates and found.age))
-            if len(values) < order.place:
+            best = _best(found.values.values(), order.most != (order.dates and found.age), order)
+            if not best:
                 return False
-            chosen = {id for id, value in found.values.items() if value == values[order.place - 1]}
-            shown = next(found.shown[id] for id in found.values if id in chosen)
+            chosen = {id for id, value in found.values.items() if value in best}
+            shown = next(found.shown[id] for id, value in found.values.items() if value == best[-1])
             text = f"{order.words or 'compared'} by {found.name} of {len(found.values)}: {shown}"
             return self._keep_at(state, hop, chosen, "superlative", text)
         return order.dates and self._by_date(state, order)
@@ -425,12 +435,12 @@ class ConstraintExecutor(_TimeExecutor):
         """Keep the ends that have the most of something that is counted."""
         if not any(counts[id] for id in state.ends):
             return False
-        ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
-        if len(ranked) < order.place or (len(ranked) == 1 < len(state.ends)):
+        numbers = [counts[id] for id in state.ends]
+        best = _best(numbers, order.most, order)
+        if not best or len(set(numbers)) == 1 < len(numbers):
             return False
-        best = ranked[order.place - 1]
-        text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
-        return self._keep(state, {id for id in state.ends if counts[id] == best}, "superlative", text)
+        text = f"{order.words} by number of {label} of {len(state.ends)}: {best[-1]}"
+        return self._keep(state, {id for id in state.ends if counts[id] in best}, "superlative", text)
 
     def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
         """Return the number of intermediate nodes of each end, if these are the referents of the nouns.

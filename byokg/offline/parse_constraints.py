@@ -70,6 +70,8 @@ class Superlative:
     """End of a period that is ordered, if only one is."""
     counted: bool = False
     """Whether the nouns may also name things to count (`the most neighbours`)."""
+    size: int = 1
+    """Number of best ones, those of ties beside them (`top 5`); with more than one, the place is 1."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ _YEAR = re.compile(r"[12]\d{3},?")
 
 _TRIGGERS = re.compile(
     r"\d{4}|^\W*(?:is|are|was|were|do|does|did|has|have|had)\b|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
-    r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
+    r"earliest|best|top|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
     r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't|per|each|"
     r"every|grouped|broken)\b|n't|\bby\s+[a-z]+\W*$|[,;]\s+(?:by|as|per|under|according|in)\b",
@@ -236,6 +238,18 @@ class _Remainder:
         return telling[-1] if telling else ""
 
 
+def best_number(text: str) -> tuple[int, int, int] | None:
+    """Return the number of best ones (`top 5`, `the three longest`, 2 to 100) and its place; None without one."""
+    for match in pattern("best").finditer(text.lower()):
+        number = number_value(next(filter(None, match.groups())))
+        after = WORD.findall(match.string[match.end() :])
+        said = match["top"] or any(word in ("most", "least", "fewest") or superlative(word) for word in after)
+        if said and number is not None and 2 <= number <= 100 and number % 1 == 0:
+            start = match.start() if match["top"] else match.end() - len(match["number"] or match["asked"])
+            return int(number), start, match.end()
+    return None
+
+
 class _SuperlativeParser(_Remainder):
     """Parser of orders: the most or the least of something, by a property, a count or a time."""
 
@@ -277,6 +291,26 @@ class _SuperlativeParser(_Remainder):
                 nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word")
             )
         return None
+
+    @rule("several best", "what are the three longest rivers in {Peru}", lambda self: 1)
+    def _size(self) -> int:
+        """Read the number of best ones."""
+        found = best_number(self._left)
+        if found is None:
+            return 1
+        self._take(*found[1:])
+        return found[0]
+
+    def _ranked(self, order: Superlative | None, size: int) -> Superlative | None:
+        """Return an order of several best ones: without another word, by the measure behind `by`."""
+        if order is None:
+            match = re.search(r"\bby\s+(?:the\s+|their\s+|its\s+)*(?P<noun>[a-z][a-z ]*[a-z])\W*$", self._left)
+            if match is None:
+                return None
+            self._take(*match.span("noun"))
+            told = (word for word in match["noun"].split() if word not in FUNCTION_WORDS)
+            order = Superlative(tuple(dict.fromkeys((match["noun"], *told))), True, words="top", counted=True)
+        return replace(order, place=1, size=size, words=" ".join(order.words.removeprefix("the").split()))
 
     @rule("superlative of a property", "which film of {Tom} has the latest release date", lambda self, compared: None)
     def _having(self, compared: bool) -> Superlative | None:
@@ -368,6 +402,7 @@ class _ConstraintParser(_SuperlativeParser):
 
     def constraints(self) -> QueryConstraints:
         """Parse one construct after the other: parsed words are not parsed again."""
+        size = self._size()
         pairs = self._pair()
         following = self._next()
         thresholds = (*self._thresholds(), *self._than())
@@ -378,6 +413,8 @@ class _ConstraintParser(_SuperlativeParser):
             order = self._compared()
         if order is None and following is None:
             order = self._by_time()
+        if size > 1:
+            order = self._ranked(order, size)
         without, lacking = self._difference()
         self._qualify()
         union = pairs if pairs and self._says_or and (order is None or order.words) else ()

@@ -68,6 +68,8 @@ class Extremum(NamedTuple):
     place: int
     property: Property | None
     step: TypedStep | None
+    size: int = 1
+    """Number of best nodes, those of ties beside them."""
 
 
 class Counted(NamedTuple):
@@ -156,7 +158,7 @@ def cypher(schema: TypedSchema, graph: QueryGraph) -> str:
             by = "" if made.property is None else f"x{at}.{_quoted(made.property.name)}"
             by = by if made.step is None else _number(schema, at, made.step)
             skipped = "" if made.place == 1 else f" SKIP {made.place - 1}"
-            orders.append(f"ORDER BY {by}{' DESC' if made.most else ''}{skipped} LIMIT 1")
+            orders.append(f"ORDER BY {by}{' DESC' if made.most else ''}{skipped} LIMIT {made.size}")
     owner = "x0" if graph.edge < 0 else f"r{graph.edge}"
     shown = "x0" if graph.projected is None else f"{owner}.{_quoted(graph.projected.name)}"
     returned = {"list": "DISTINCT {}", "count": "count(DISTINCT {})", "average": "avg({})", "sum": "sum({})"}
@@ -314,11 +316,13 @@ class QueryExecution:
         else:
             assert made.step is not None
             measures = self._schema.counted(nodes, made.step).astype(np.float64)
-        ranked = np.unique(measures[~np.isnan(measures)])
-        if len(ranked) < made.place:
+        signed = measures if made.most else -measures
+        known = signed[~np.isnan(signed)]
+        ranked = np.unique(known) if made.size == 1 else np.sort(known)
+        place = made.place if made.size == 1 else min(made.size, len(ranked))
+        if not 0 < place <= len(ranked):
             return nodes[:0]
-        best = float(ranked[-made.place] if made.most else ranked[made.place - 1])
-        chosen: Int64 = nodes[measures == best]
+        chosen: Int64 = nodes[signed == ranked[-place] if made.size == 1 else signed >= ranked[-place]]
         return chosen
 
 

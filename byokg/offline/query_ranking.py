@@ -548,11 +548,11 @@ class QuerySearch:
             for one in self._schema.of_type[variable.type]:
                 if one.kind not in ("text", "flag") and self._ranking.measure_heard(one) >= WORDS.heard:
                     most = order.most != (order.dates and "age" in one.words)
-                    made = Extremum(most, order.place, one, None)
+                    made = Extremum(most, order.place, one, None, order.size)
                     yield graph.exchanged(at, replace(variable, extremum=made))
             for step in self._schema.steps_from[variable.type] if order.counted else ():
                 if self._ranking.step_counted(step) >= WORDS.heard:
-                    made = Extremum(order.most, order.place, None, step)
+                    made = Extremum(order.most, order.place, None, step, order.size)
                     yield graph.exchanged(at, replace(variable, extremum=made))
 
     def _returned(self, graph: QueryGraph) -> Iterator[QueryGraph]:

@@ -26,7 +26,7 @@ from byokg.offline.lexicon import (
     number_value,
 )
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
-from byokg.offline.parse_constraints import QueryConstraints, parse_constraints
+from byokg.offline.parse_constraints import QueryConstraints, best_number, parse_constraints
 from byokg.offline.query_graphs import Constraint, CountTest, Test
 from byokg.offline.query_schema import (
     SEARCH,
@@ -196,7 +196,9 @@ class QuestionReader:
         words = tuple(text[start:end].casefold() for start, end in pieces)
         explained = self._words.table(words).copy()
         self._add_measures(words, explained)
+        _, first, last = best_number(text) or (1, 0, 0)
         spans = self._spans(text, pieces, words, explained)
+        spans = tuple(group for group in spans if not first <= pieces[group[0].start][0] < last)
         bounds = [(pieces[group[0].start][0], pieces[group[0].end - 1][1]) for group in spans]
         mentions = [Mention(text[start:end], start, end) for start, end in bounds]
         demand = parse_constraints(_AT.sub(lambda found: " " * len(found.group()), text), mentions)

@@ -21,7 +21,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import shipped_embedder
 from byokg.offline.lexicon import SILENT, comparative, load_lexicon, rule, superlative
 from byokg.offline.parse import REQUESTS
-from byokg.offline.parse_constraints import QueryConstraints, parse_constraints, parse_path_question
+from byokg.offline.parse_constraints import QueryConstraints, best_number, parse_constraints, parse_path_question
 from byokg.offline.schema_linking import NEGATIONS, RelationSimilarity
 from byokg.retrieval.verbalize import disambiguate
 from byokg.text.names import (
@@ -476,6 +476,9 @@ def _restrictions(
             covered[span.start() : span.end()] = b"\x01" * (span.end() - span.start())
         elif text[span.start() : span.end()] != constraints.rest[span.start() : span.end()]:
             covered[span.start() : span.end()] = _READ * (span.end() - span.start())
+    if constraints.order is not None and constraints.order.size > 1:
+        _, start, end = best_number(text) or (1, 0, 0)
+        covered[start:end] = b"\x01" * (end - start)
     said = [phrase for field, phrase in parts.items() if field.split()[0] not in done]
     said += [mentions[place].text for place in constraints.without] if "without" not in done else []
     lower = text.lower()

@@ -68,7 +68,8 @@ def test_a_query_that_cannot_run_names_its_error(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(["--language", "gql"], "use one of cypher, sparql"), (["--format", "xml"], "use one of table, json")]
+    ("words", "told"),
+    [(["--language", "gql"], "use one of cypher, sparql"), (["--format", "xml"], "use one of table, json")],
 )
 def test_an_unknown_choice_names_the_known_ones(
     graph: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]

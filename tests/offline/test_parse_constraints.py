@@ -37,6 +37,21 @@ def test_a_superlative_says_what_is_compared_and_which_way() -> None:
 
 
 @each_of(
+    ("text", "size"),
+    [
+        ("What are the three longest rivers of Peru?", 3),
+        ("List the top 5 rivers of Peru by length.", 5),
+        ("Which 2 rivers of Peru cross the most borders?", 2),
+        ("Which two rivers of Peru join the largest lake?", 1),
+        ("Which river of Peru is the 2nd longest?", 1),
+    ],
+)
+def test_several_best_ones_are_counted(text: str, size: int) -> None:
+    found = demand(text, "Peru").order
+    assert found is not None and found.size == size
+
+
+@each_of(
     ("words", "first", "last", "strict"),
     [
         ("in 1998", "1998", "1998", False),
