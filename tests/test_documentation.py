@@ -159,6 +159,9 @@ def run(command: Command, where: str, capfd: pytest.CaptureFixture[str], patch: 
     words = shlex.split(command.text, comments=True)
     if words[0] == "PYTHONPATH=.":
         patch.syspath_prepend(words.pop(0).partition("=")[2])
+        for own in Path().glob("*.py"):  # another test may have imported a module of the same name, or will
+            patch.setitem(sys.modules, own.stem, None)
+            del sys.modules[own.stem]
     if words[0] == "byokg" and not {"|", ">", "&&", "&"} & set(words):
         code = main(words[1:])
         captured = capfd.readouterr()
