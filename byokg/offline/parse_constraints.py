@@ -239,10 +239,13 @@ class _Remainder:
 
 
 def best_number(text: str) -> tuple[int, int, int] | None:
-    """Return the number of best ones (`top 5`, `the three longest`, 2 to 100) and its place; None without one."""
-    for match in pattern("best").finditer(text.lower()):
+    """Return the number of best ones (`top 5`, `the three longest`, 2 to 100) and its place; None without one.
+
+    None as well in a text of more than 1,000 characters, which is parsed as a path question.
+    """
+    for match in pattern("best").finditer(text) if len(text) <= _LIMITS.characters else ():
         number = number_value(next(filter(None, match.groups())))
-        after = WORD.findall(match.string[match.end() :])
+        after = WORD.findall(text[match.end() :].lower())
         said = match["top"] or any(word in ("most", "least", "fewest") or superlative(word) for word in after)
         if said and number is not None and 2 <= number <= 100 and number % 1 == 0:
             start = match.start() if match["top"] else match.end() - len(match["number"] or match["asked"])

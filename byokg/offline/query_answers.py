@@ -63,6 +63,7 @@ QUERY = "query"
 """Operation of the evidence."""
 
 _READ = "a reading of the question that nobody checked"
+_TIES = "all rows that tie with the last one are kept"
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ class QueryAnswers:
         return view, found
 
     def _answered(self, text: str) -> QueryAnswer | None:
+        if len(text) > SEARCH.characters:
+            return None
         view, found = self.ranked(text)
         if not found or not len(found[0].result.nodes):
             return None
@@ -183,6 +186,8 @@ class QueryAnswers:
             text: the question.
             linked: nodes of its mentions; a mention that a node's name resembles is known.
         """
+        if len(text) > SEARCH.characters:
+            return ()
         with self._lock:
             schema, _, reader, _ = self._parts
         pieces = [found.span() for found in WORD.finditer(text)]
@@ -206,14 +211,19 @@ class QueryAnswers:
         if answer is None or answer.probability < SEARCH.shown:
             return []
         made, result = answer.best.graph, answer.best.result
-        found: Sequence[Cell] = result.values
-        column = made.operation if made.projected is None else made.projected.name
+        shown: Sequence[Cell] = result.values[: SEARCH.rows]
+        total, column = len(result.values), made.operation if made.projected is None else made.projected.name
         if made.operation == "list" and made.projected is None:
-            nodes = self.graph.nodes(self.graph.ids(result.nodes))
-            found, column = [NodeCell(node.id, node.name) for node in nodes], nodes[0].type
-        rows, read = tuple((cell,) for cell in found[: SEARCH.rows]), (answer.text, (column,))
-        cut = len(rows) < len(found)
-        return [RowsEvidence(READ, answer.probability, "cypher", *read, rows, cut, total=len(found), readings=(_READ,))]
+            nodes = self.graph.nodes(self.graph.ids(result.nodes[: SEARCH.rows]))
+            shown, column, total = [NodeCell(node.id, node.name) for node in nodes], nodes[0].type, len(result.nodes)
+        rows, read = tuple((cell,) for cell in shown), (answer.text, (column,))
+        ordered = any(one.extremum is not None for one in made.variables)
+        notes = (_READ, _TIES) if ordered and total > 1 else (_READ,)
+        return [
+            RowsEvidence(
+                READ, answer.probability, "cypher", *read, rows, len(rows) < total, total=total, readings=notes
+            )
+        ]
 
 
 class QueryStage:

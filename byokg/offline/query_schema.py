@@ -157,6 +157,8 @@ class SearchSettings:
     """Log-odds by which query graphs must be likelier right than paths."""
     surely: float = 0.01
     """Probabilities closer to 0 or 1 count as this close."""
+    characters: int = 1_000
+    """Characters of a question; query graphs answer no longer text, which takes quadratic time."""
     shown: float = 0.3
     """Probability from which a language model is shown the likeliest query, with this many"""
     rows: int = 30

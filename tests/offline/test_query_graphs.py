@@ -17,7 +17,7 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.query_answers import QUERY, QueryAnswers
-from byokg.types import Answer, ComputedEvidence, EntityId, Node, Properties, Question, Triple
+from byokg.types import Answer, ComputedEvidence, EntityId, Node, Properties, Question, RowsEvidence, Triple
 
 # Geography: rivers run through states, states border each other and have a capital.
 #
@@ -141,6 +141,18 @@ class TestGeography:
     )
     def test_a_question_is_answered(self, text: str, expected: set[str]) -> None:
         assert said(geography(), text) == expected
+
+
+def test_rows_are_as_many_as_are_shown_and_name_ties() -> None:
+    (tied,) = answers(geography()).rows("Which river runs through the most states?")
+    assert isinstance(tied, RowsEvidence) and tied.total == 1 and len(tied.readings) == 1
+    (several,) = answers(geography()).rows("What are the two longest rivers?")
+    assert isinstance(several, RowsEvidence) and several.total == 2 and "tie" in several.readings[1]
+
+
+def test_a_long_text_is_no_query() -> None:
+    text = "Which rivers are longer than 400 km? " * 40
+    assert answers(geography()).answer(text) is None and answers(geography()).unknown(text, ()) == ()
 
 
 UNRELATED = (
