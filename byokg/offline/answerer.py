@@ -20,7 +20,7 @@ from byokg.offline.lexicon import rule
 from byokg.offline.parse_constraints import expected_literal, parse_constraints
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
 from byokg.offline.ranking import AnswerRanker, Candidate
-from byokg.pipelines.confidence import ConfidenceEstimate
+from byokg.pipelines.answers import ConfidenceEstimate
 from byokg.text.names import is_identifier
 from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question, Step
 

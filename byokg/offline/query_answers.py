@@ -38,7 +38,7 @@ from byokg.offline.query_ranking import (
 from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWords
 from byokg.offline.query_schema import SEARCH, VALUES, WORDS, TypedSchema, ValueSpotter
 from byokg.offline.question_coverage import UnusedPart, immaterial, quoted
-from byokg.pipelines.confidence import ConfidenceEstimate
+from byokg.pipelines.answers import ConfidenceEstimate
 from byokg.pipelines.context import READ
 from byokg.pipelines.loop import Loop
 from byokg.text.names import WORD

@@ -23,9 +23,10 @@ from byokg.llm.parsing import read_answers, read_query
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.reply_lines import WrittenAnswer
 from byokg.llm.usage import token_counter
+from byokg.pipelines.answers import make_answer
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
-from byokg.pipelines.loop import KGLinker, Loop, Stage, StopRule, make_answer, retrieve_all
+from byokg.pipelines.loop import KGLinker, Loop, Stage, StopRule, retrieve_all
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever

@@ -23,10 +23,11 @@ from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
 from byokg.offline import GrowthLimits, OfflineLinker, Planner, build_parser_and_ranker, query_reader
+from byokg.pipelines.answers import make_answer
 from byokg.pipelines.byokg import QUERY, budgeted, checked_answers, reach, runnable, shown_grounds
 from byokg.pipelines.context import ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
-from byokg.pipelines.loop import ENDED, KGLinker, is_new, make_answer, propose_and_link, retrieve_all
+from byokg.pipelines.loop import ENDED, KGLinker, is_new, propose_and_link, retrieve_all
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.text.names import normalize_label, normalize_name

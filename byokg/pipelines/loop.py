@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
 from byokg.errors import ConfigError, at_least
 from byokg.linking.entities import EntityLinker
-from byokg.pipelines.confidence import ConfidenceEstimator, rate
+from byokg.pipelines.answers import ConfidenceEstimator, make_answer, rate
 from byokg.pipelines.instrumentation import StageClock, StageHook, join_hooks, no_hook
 from byokg.types import (
     Answer,
     AnswerItem,
-    AnswerRow,
     Artifacts,
     Context,
     Evidence,
@@ -178,35 +176,6 @@ def retrieve_all(
             break
     return found
 
-
-def make_answer(
-    question: Question, items: Sequence[AnswerItem], context: Context, seconds: Mapping[str, float], note: str = ""
-) -> Answer:
-    """Return an answer from the evidence of a context, with the rows of its query."""
-    columns, rows = answered_rows(context, items)
-    return Answer(question.id, tuple(items), context.rounds, dict(seconds), note=note, columns=columns, rows=rows)
-
-
-def answered_rows(context: Context, items: Sequence[AnswerItem]) -> tuple[tuple[str, ...], tuple[AnswerRow, ...]]:
-    """Return columns and rows of the query result that most answers cite, the last of several.
-
-    Without a cited one, it is the last result of a query that a language model wrote; empty if none ran, or the result
-    is longer than was read.
-    """
-    cited = Counter(id for item in items for id in item.citations)
-    results = [item for item in context.evidence if isinstance(item, RowsEvidence)]
-    used = [item for item in results if cited[item.id]] or [item for item in results if item.retriever == _QUERY]
-    if not used:
-        return (), ()
-    result = max(reversed(used), key=lambda item: cited[item.id])
-    rows = (*result.rows, *result.unseen)
-    if result.truncated and not (result.exact and result.total == len(rows)):
-        return (), ()
-    return result.columns, tuple(map(AnswerRow, rows))
-
-
-_QUERY = "query"
-"""Name of the retriever that runs written queries; its module imports the query engines."""
 
 ENDED = "ended"
 """Step noted by a round that ends a stage, with `because`: it proposed, and retrieved nothing."""

@@ -11,7 +11,8 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.linking.entities import EntityLinker
-from byokg.pipelines.loop import ENDED, Loop, Stage, answered_rows
+from byokg.pipelines.answers import answered_rows
+from byokg.pipelines.loop import ENDED, Loop, Stage
 from byokg.types import (
     Answer,
     AnswerItem,

@@ -1,12 +1,13 @@
-"""Confidence of answers: the probability that the first one is right, and its note."""
+"""Making of an answer: rows of its query, and confidence, the probability that its first item is right."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from byokg.types import AnswerItem, Context, Question, Step
+from byokg.types import Answer, AnswerItem, AnswerRow, Context, Question, RowsEvidence, Step
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,33 @@ def rate(
         if estimate.further:
             note += f"; next best: {estimate.further[0].name!r} ({estimate.further[0].score:.2f})"
     return (*(replace(item, score=estimate.probability) for item in items), *estimate.further), note, estimate.steps
+
+
+def make_answer(
+    question: Question, items: Sequence[AnswerItem], context: Context, seconds: Mapping[str, float], note: str = ""
+) -> Answer:
+    """Return an answer from the evidence of a context, with the rows of its query."""
+    columns, rows = answered_rows(context, items)
+    return Answer(question.id, tuple(items), context.rounds, dict(seconds), note=note, columns=columns, rows=rows)
+
+
+def answered_rows(context: Context, items: Sequence[AnswerItem]) -> tuple[tuple[str, ...], tuple[AnswerRow, ...]]:
+    """Return columns and rows of the query result that most answers cite, the last of several.
+
+    Without a cited one, it is the last result of a query that a language model wrote; empty if none ran, or the result
+    is longer than was read.
+    """
+    cited = Counter(id for item in items for id in item.citations)
+    results = [item for item in context.evidence if isinstance(item, RowsEvidence)]
+    used = [item for item in results if cited[item.id]] or [item for item in results if item.retriever == _QUERY]
+    if not used:
+        return (), ()
+    result = max(reversed(used), key=lambda item: cited[item.id])
+    rows = (*result.rows, *result.unseen)
+    if result.truncated and not (result.exact and result.total == len(rows)):
+        return (), ()
+    return result.columns, tuple(map(AnswerRow, rows))
+
+
+_QUERY = "query"
+"""Name of the retriever that runs written queries; its module imports the query engines."""
