@@ -33,7 +33,7 @@ from byokg.graph.property_view import value_name
 from byokg.index.embedders import shipped_embedder
 from byokg.linking.parts import Parts
 from byokg.offline.pipeline import has_valued_properties, offline_pipeline
-from byokg.offline.query_answers import QueryAnswers, RankedQuery, choice_features, features_of
+from byokg.offline.query_answers import QueryAnswers, RankedQuery, choice_features, count_valued, features_of
 from byokg.offline.query_ranking import CHOICE, CONFIDENCE, FEATURES, WEIGHTS, QueryWeights, shipped_weights
 from byokg.types import Question
 
@@ -178,7 +178,7 @@ def choices(queries: QueryAnswers, asked: Sequence[Record]) -> Iterator[tuple[Fl
             continue
         items = paths.run(Question(one["id"], one["question"])).items
         right = bool(items) and _shown(items[0].name) in {_shown(str(answer)) for answer in one["answers"]}
-        choice = choice_features(found[0].graph, 0.5, items[0].score if items else 0.0)
+        choice = choice_features(count_valued(found[0].graph), 0.5, items[0].score if items else 0.0)
         yield features_of(found), float(candidates.hit[0]), choice, float(right)
 
 

@@ -427,6 +427,7 @@ class EntityLinker:
         self._lookup = _NameLookup(self.store, self.known_names, dense, self.method == "dense")
         disambiguates = self.disambiguate and self.embedder is not None
         self._context = ContextScorer(self.store, self.embedder) if disambiguates and self.embedder else None
+        self._last: tuple[tuple[tuple[Mention, ...], str], list[tuple[LinkedEntity, ...]]] = (((), ""), [])
 
     @property
     def names(self) -> NameIndex:
@@ -525,9 +526,20 @@ class EntityLinker:
     def link_all(self, mentions: Sequence[Mention], question: str = "") -> list[tuple[LinkedEntity, ...]]:
         """Return the candidate nodes of each mention, best first; each index is read once for all mentions.
 
+        A linker of a question's words links the mentions that it proposes, and the round does again: the last result
+        is remembered, except on a server.
+
         Raises:
             EntityNotFound: an id given with a mention is not in the store.
         """
+        asked = (tuple(mentions), question)
+        known, found = self._last
+        if known != asked or self.store.remote:  # a server's content may have changed
+            found = self._link_all(mentions, question)
+            self._last = asked, found
+        return list(found)
+
+    def _link_all(self, mentions: Sequence[Mention], question: str) -> list[tuple[LinkedEntity, ...]]:
         groups = [[_MentionSearch(each) for each in self._aliases(mention)] for mention in mentions]
         for search in (each for group in groups for each in group if not each.mention.ids):
             self._settle(search)

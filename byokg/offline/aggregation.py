@@ -24,7 +24,7 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.execute import ConstraintExecutor, countable
-from byokg.offline.facts import Outcome, TemporalNeighbors, branching, passes, period
+from byokg.offline.facts import TemporalNeighbors, branching, computed, passes, period
 from byokg.offline.lexicon import SILENT
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative, parse_question
 from byokg.offline.parse_constraints import QueryConstraints, TemporalConstraint, expected_literal, parse_constraints
@@ -72,7 +72,7 @@ def answer_boolean(
     second: int,
     sides: Sides,
     times: Sequence[TemporalConstraint],
-) -> Outcome:
+) -> ComputedEvidence:
     """Return yes, no, or an outcome without an answer.
 
     Args:
@@ -85,7 +85,7 @@ def answer_boolean(
     """
     # «is Cid the grandparent of Ann» in a graph with parents only: no edge states it.
     if has_unknown_relative(parsed, steps.has_relation):
-        return Outcome("verification", _NOTHING)
+        return computed("verification", _NOTHING)
     several: frozenset[int] | None = None
     seldom = _the_one(parsed)
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
@@ -102,7 +102,7 @@ def answer_boolean(
         place = int(np.argmax(np.where(joins, fits, -1.0))) if len(step) else -1
         if place >= 0 and joins[place] and fits[place] >= _THRESHOLDS.confirming:
             label = steps.labels[int(batch.relation[place])]
-            return Outcome("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
+            return computed("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
         several = branching(store, _THRESHOLDS.unique if seldom else 0.0) if several is None else several
         for place in np.argsort(-fits, kind="stable")[:1].tolist():
             others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
@@ -111,8 +111,8 @@ def answer_boolean(
                 label = steps.labels[int(batch.relation[place])]
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
-                return Outcome("verification", text, values=("no",))
-    return Outcome("verification", _NOTHING)
+                return computed("verification", text, values=("no",))
+    return computed("verification", _NOTHING)
 
 
 def _the_one(parsed: ParsedQuestion) -> bool:
@@ -173,8 +173,6 @@ class AggregationLimits:
 
 
 _LIMITS = AggregationLimits()
-
-RETRIEVER = "operators"
 
 _LAST = "9999-12-31"
 """Last day of a period that has not ended."""
@@ -272,9 +270,9 @@ class AggregationRetriever:
             outcome, score = self._united(task)
         elif outcome is None:
             outcome, score = self._on_candidates(task, request.context)
-        return [] if outcome is None else [ComputedEvidence(RETRIEVER, score, **vars(outcome))]
+        return [] if outcome is None else [replace(outcome, score=score)]
 
-    def _without_paths(self, task: _Task) -> Outcome | None:
+    def _without_paths(self, task: _Task) -> ComputedEvidence | None:
         """Compare two mentions, verify a statement, or find dates, neighbours in time or the most of a type."""
         constraints, linked, order = task.constraints, task.linked, task.constraints.order
         if order is not None and order.words == "compared":
@@ -292,7 +290,7 @@ class AggregationRetriever:
                     return found
         return None
 
-    def _verified(self, task: _Task, steps: RelationSimilarity) -> Outcome:
+    def _verified(self, task: _Task, steps: RelationSimilarity) -> ComputedEvidence:
         """Answer yes or no about two mentions."""
         one, other = sorted(task.linked, key=lambda place: task.mentions[place].start)
         rest = task.constraints.rest
@@ -300,7 +298,7 @@ class AggregationRetriever:
         parsed, sides = parse_question(rest, task.mentions), (task.linked[one], task.linked[other])
         return answer_boolean(self._store, steps, parsed, before, sides, task.constraints.times)
 
-    def _on_candidates(self, task: _Task, context: Context) -> tuple[Outcome | None, float]:
+    def _on_candidates(self, task: _Task, context: Context) -> tuple[ComputedEvidence | None, float]:
         """Execute the constraints on the likeliest candidate that supports them; return its score, too."""
         times = tuple(filter(None, (self._dated(test, task) for test in task.constraints.times)))
         if len(times) < len(task.constraints.times):
@@ -308,7 +306,7 @@ class AggregationRetriever:
         constraints = replace(task.constraints, times=times)
         candidates, likely = self._likely(task, context)
         asked = self._answer_types.predict(task.text, task.mentions, [one.nodes for one in likely])
-        empty: Outcome | None = None
+        empty: ComputedEvidence | None = None
         """The likeliest candidate's outcome, if no node of it is left."""
         for strict in (True, False) if constraints.times or constraints.count else (True,):
             for place, one in enumerate(likely):
@@ -359,9 +357,9 @@ class AggregationRetriever:
             likely.sort(key=lambda one: max((len(path.relations) for path in one.paths), default=0))
         return candidates, likely
 
-    def _united(self, task: _Task) -> tuple[Outcome | None, float]:
+    def _united(self, task: _Task) -> tuple[ComputedEvidence | None, float]:
         """Return the union of one metapath's ends from either of two mentions, of the answer type if there is one."""
-        best: tuple[bool, float, Outcome] | None = None
+        best: tuple[bool, float, ComputedEvidence] | None = None
         sides = (task.linked[place] for place in task.constraints.union)
         first, second = ([path for path in task.paths if path.source in side] for side in sides)
         pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
@@ -375,7 +373,7 @@ class AggregationRetriever:
                 ends = fitting or ends
                 text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
                 cut = one.truncated or other.truncated
-                best = bool(fitting), score, Outcome("union", text, ends, uses=(one.id, other.id), truncated=cut)
+                best = bool(fitting), score, computed("union", text, ends, uses=(one.id, other.id), truncated=cut)
         if best is None:
             return None, 0.0
         _, score, united = best

@@ -260,15 +260,21 @@ class AnswerTypePredictor:
     @rule("no number for who", "who leads {Peru}", lambda self, text, candidates: [True] * len(candidates))
     def may_answer(self, text: str, candidates: Sequence[Sequence[EntityId]]) -> list[bool]:
         """Return for each of several lists of nodes False for numbers and dates, if the question asks who or where."""
-        asks = _ASKS.match(text)
-        return [asks is None or self._names_any(ends) for ends in candidates]
+        if _ASKS.match(text) is None:
+            return [True] * len(candidates)
+        # Sorting many takes long, and the least one decides for most.
+        few = [[min(ends)] if len(ends) > _SETTINGS.sample else ends for ends in candidates]
+        wanted = dict.fromkeys(end for ends in few for end in ends if not is_value(end))
+        named = {node.id for node in self._store.nodes(list(wanted)) if measure(node.name) is None}
+        return [
+            not named.isdisjoint(some) or (some is not ends and self._names_any(_spread(ends)))
+            for some, ends in zip(few, candidates, strict=True)
+        ]
 
     def _names_any(self, ends: Sequence[EntityId]) -> bool:
         """True if some nodes have names other than numbers and dates."""
-        # Sorting many takes long, and the least one decides for most.
-        parts = ([min(ends)], _spread(ends)) if len(ends) > _SETTINGS.sample else (ends,)
-        some = (self._store.nodes([end for end in part if not is_value(end)]) for part in parts)
-        return any(measure(node.name) is None for nodes in some for node in nodes)
+        nodes = self._store.nodes([end for end in ends if not is_value(end)])
+        return any(measure(node.name) is None for node in nodes)
 
     def filter(self, ends: Sequence[EntityId], kind: AnswerType) -> tuple[EntityId, ...]:
         """Return the nodes that are of a kind, in their order; of several types of a node one is enough."""

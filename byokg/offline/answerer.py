@@ -42,7 +42,7 @@ class ExtractiveAnswerer:
         self, store: GraphStore, answer_types: AnswerTypePredictor | None = None, ranker: AnswerRanker | None = None
     ) -> None:
         self._store, self._answer_types, self._ranker = store, answer_types, ranker
-        self._last: tuple[Context | None, tuple[Candidate, ...]] = (None, ())
+        self._last: tuple[tuple[object, ...], tuple[Candidate, ...]] = ((), ())
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the computed result, else the ends of the best path evidence.
@@ -88,10 +88,12 @@ class ExtractiveAnswerer:
             context: the evidence.
             without: mentions whose metapaths are ignored.
         """
+        # Rounds that found nothing change no candidate.
+        told = (context.question, *(one for one in context.rounds if one.evidence or one.artifacts.joined))
         known, ranked = self._last
-        if known is not context or without:
+        if known != told or without:
             ranked = tuple(self._ranked(context, without))
-            self._last = self._last if without else (context, ranked)
+            self._last = self._last if without else (told, ranked)
         return ranked
 
     def _ranked(self, context: Context, without: Collection[Mention]) -> list[Candidate]:

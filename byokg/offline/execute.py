@@ -20,10 +20,10 @@ from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.facts import (
     LinkedProperty,
-    Outcome,
     PropertyLinker,
     WalkTable,
     branching,
+    computed,
     described,
     is_point,
     listing,
@@ -37,7 +37,7 @@ from byokg.offline.parse_constraints import QueryConstraints, Superlative, Tempo
 from byokg.offline.ranking import Candidate
 from byokg.text.dates import Period, read_date
 from byokg.text.names import related, split_label, split_words
-from byokg.types import INVERSE, EntityId, PathEvidence, Properties
+from byokg.types import INVERSE, ComputedEvidence, EntityId, PathEvidence, Properties
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class ConstraintExecutor(_TimeExecutor):
         paths: Sequence[PathEvidence],
         strict: bool = False,
         kind: bool = False,
-    ) -> Outcome | None:
+    ) -> ComputedEvidence | None:
         """Execute the constraints on a candidate; None if it does not support them.
 
         An outcome without nodes and values is an empty result.
@@ -296,17 +296,17 @@ class ConstraintExecutor(_TimeExecutor):
                 number = names[0]
                 if not state.done and measure(number) is not None and "-" not in number[1:]:
                     text = f"the number itself: {number}"
-                    return Outcome("property", text, tuple(state.ends), uses=candidate.evidence_ids)
+                    return computed("property", text, tuple(state.ends), uses=candidate.evidence_ids)
                 return None
             count = len(state.ends)
             if cut and not state.done and len(candidate.paths) == 1 and candidate.nodes == candidate.paths[0].ends:
                 count, cut = self._counted(candidate.paths[0], linked)
             text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
-            return Outcome("count", text, values=(count,), uses=candidate.evidence_ids, truncated=cut)
+            return computed("count", text, values=(count,), uses=candidate.evidence_ids, truncated=cut)
         if not state.operations:
             return None
         text = "; ".join([*state.done, listing(names, len(state.ends))] if state.ends else state.done)
-        return Outcome(state.operations[-1], text, tuple(state.ends), uses=candidate.evidence_ids, truncated=cut)
+        return computed(state.operations[-1], text, tuple(state.ends), uses=candidate.evidence_ids, truncated=cut)
 
     def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
         """Return how many ends a path has of which only some were kept, and whether there are still more."""
@@ -315,12 +315,12 @@ class ConstraintExecutor(_TimeExecutor):
         walks = follow(self._store, [path.source], path.relations, _SETTINGS.counted, _SETTINGS.counted, avoid)
         return len(walks.ends), walks.truncated
 
-    def among(self, order: Superlative, nodes: Sequence[EntityId]) -> Outcome | None:
+    def among(self, order: Superlative, nodes: Sequence[EntityId]) -> ComputedEvidence | None:
         """Return the greatest of some named nodes; None if they have nothing to compare."""
         state = _State(Candidate(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
             return None
-        return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
+        return computed("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
 
     def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
         """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
@@ -342,7 +342,7 @@ class ConstraintExecutor(_TimeExecutor):
     def _branching(self) -> frozenset[int]:
         return branching(self._store)
 
-    def _of_value(self, constraints: QueryConstraints, candidate: Candidate) -> Outcome | None:
+    def _of_value(self, constraints: QueryConstraints, candidate: Candidate) -> ComputedEvidence | None:
         """Return a value that is the number in question itself, and no end to count."""
         values = [name_of_value(end) for end in candidate.nodes]
         filters = constraints.times or constraints.thresholds or constraints.without or constraints.lacking
@@ -350,7 +350,9 @@ class ConstraintExecutor(_TimeExecutor):
             return None
         text = f"the number itself: {values[0]}"
         return (
-            None if measure(values[0]) is None else Outcome("property", text, (), tuple(values), candidate.evidence_ids)
+            None
+            if measure(values[0]) is None
+            else computed("property", text, (), tuple(values), candidate.evidence_ids)
         )
 
     def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:

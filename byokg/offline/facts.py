@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from byokg.offline.lexicon import dated_by, load_lexicon
 from byokg.offline.parse_constraints import SuccessorConstraint, TemporalConstraint
 from byokg.text.dates import Day, Period, read_date
 from byokg.text.names import LABEL_PARTS, related, split_label, split_words
-from byokg.types import INVERSE, EntityId, Metapath, Node, Properties, Value
+from byokg.types import INVERSE, ComputedEvidence, EntityId, Metapath, Node, Properties, Value
 
 
 @dataclass(frozen=True)
@@ -195,19 +195,8 @@ def looks_dated(value: Value) -> bool:
     return ("-" in value[1:] and read_date(value) is not None) or (value.isdigit() and 1000 <= int(value) <= 2100)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Result of an operation."""
-
-    operation: str
-    text: str
-    """Description of the operation and its operands."""
-    nodes: tuple[EntityId, ...] = ()
-    values: tuple[Value, ...] = ()
-    uses: tuple[str, ...] = ()
-    """Ids of the evidence it was made of."""
-    truncated: bool = False
-    """Whether that had been cut; then a count is the least there are."""
+computed = partial(ComputedEvidence, "operators", 0.0)
+"""Makes the result of an operation."""
 
 
 def listing(names: Sequence[str], count: int | None = None, listed: int = 10) -> str:
@@ -305,7 +294,7 @@ class TemporalNeighbors:
 
     def following(
         self, asked: SuccessorConstraint, source: Sequence[EntityId], others: Sequence[EntityId], near: str
-    ) -> Outcome | None:
+    ) -> ComputedEvidence | None:
         """Return the temporal neighbour of a node: among those with an edge of the same relation to the same node.
 
         Args:
@@ -314,7 +303,7 @@ class TemporalNeighbors:
             others: further nodes of the question; the common node is one of them if it can be.
             near: the question's words, to choose among relations.
         """
-        best: tuple[float, Outcome] | None = None
+        best: tuple[float, ComputedEvidence] | None = None
         for score, node, shared, own, batch in self._events(source, others, near.split()):
             if asked.step == 0 and not own.point:
                 continue
@@ -328,7 +317,7 @@ class TemporalNeighbors:
                 names = [node.name for node in self._store.nodes([node, shared, *chosen])]
                 how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
                 text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {listing(names[2:])}"
-                best = score, Outcome("sequence", text, tuple(chosen))
+                best = score, computed("sequence", text, tuple(chosen))
         return best[1] if best else None
 
     def time_of(self, nodes: Sequence[EntityId], others: Sequence[EntityId], near: Sequence[str]) -> Period | None:
@@ -416,15 +405,15 @@ def walk_table(
         metapath: relations of the graph, with a leading `^` for one walked from tail to head.
         avoid: nodes that walks do not enter.
     """
-    number = {label: place for place, label in enumerate(store.relations)}
+    relations = store.relations
     nodes = np.asarray(store.numbers([source]), np.int64)[:, None]
     edges = np.empty((1, 0), np.int64)
     avoided = np.asarray(store.numbers(list(avoid)), np.int64)
     steps: list[int] = []
     for step in metapath:
         label = step.removeprefix(INVERSE)
-        turned = step != label and (label in number or step not in number)
-        relation = number[label if turned else step]
+        turned = step != label and (label in relations or step not in relations)
+        relation = relations.index(label if turned else step)
         steps.append(2 * relation + turned)
         here, place = np.unique(nodes[:, -1], return_inverse=True)
         direction = Direction.IN if turned else Direction.OUT

@@ -53,7 +53,7 @@ class LinkerSettings:
     longer: float = 2.5
     """Log-odds that a varied proposal loses for each hop beyond the first."""
     far: float = 7.5
-    """Log-odds below the best one at which a varied proposal is left out, apart from the"""
+    """Log-odds below the best one at which a proposal is left out; of varied ones not the"""
     least: int = 4
     """first ones."""
     joined: int = 24
@@ -312,10 +312,8 @@ class OfflineLinker:
             if len(growth) == 0:
                 break
             scorer.observe(growth)
-            siblings = np.bincount(growth.parents)[growth.parents]
-            choices = np.concatenate(
-                (choices[growth.parents], logarithms(siblings + _SETTINGS.further_choices)[:, None]), axis=1
-            )
+            ways = logarithms(np.bincount(growth.parents) + _SETTINGS.further_choices)
+            choices = np.concatenate((choices[growth.parents], ways[growth.parents, None]), axis=1)
             aligned = scorer.extract_features(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:
@@ -361,15 +359,10 @@ class OfflineLinker:
             topic, growth, _ = grown[part]
             return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
 
-        proposed: dict[int, list[ProposedPath]] = {}
         of_topic: dict[int, list[int]] = defaultdict(list)
         for part, (topic, growth, _) in enumerate(grown):
-            if hops is not None and growth.steps.shape[1] != hops:
-                continue
-            of_topic[topic.node].append(part)
-            kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            order = kept[np.argsort(-scored[part][kept], kind="stable")]
-            proposed.setdefault(topic.node, []).extend(path(part, row) for row in order[:top_k].tolist())
+            if hops is None or growth.steps.shape[1] == hops:
+                of_topic[topic.node].append(part)
         meeting: list[tuple[float, _Joins, int]] = []
         for each, scores in zip(joins, scored[len(grown) :], strict=True):
             lengths = [grown[part][1].steps.shape[1] for part in (each.one, each.other)]
@@ -380,15 +373,15 @@ class OfflineLinker:
             JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
             for score, each, row in sorted(meeting, key=lambda pair: -pair[0])[:top_k]
         ]
-        for node, own in of_topic.items() if self._limits.varied else ():
-            lengths = [(grown[part][1], scored[part]) for part in own]
-            chosen = _choose_varied(scorer, self._united, self.scorer.unit, lengths, top_k)
-            proposed[node] = [path(own[place], row) for place, row in chosen]
-        # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
-        tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
-        paths = dict.fromkeys(
-            [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
-        )
+        tops: list[ProposedPath] = []
+        for own in of_topic.values():
+            lengths, unit = [(grown[part][1], scored[part]) for part in own], self.scorer.unit
+            if self._limits.varied:
+                chosen = _choose_varied(scorer, self._united, unit, lengths, top_k)
+            else:
+                chosen = _choose_best(scorer, unit, lengths, top_k)
+            tops += (path(own[place], row) for place, row in chosen)
+        paths = dict.fromkeys([*tops, *(path for two in joined for path in two.paths)])
         return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
 
     @cached_property
@@ -412,6 +405,22 @@ def _planned(
         rows = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
         parts.append((name, rows, [labels(store, growth.steps[row]) for row in rows.tolist()]))
     return planner.rescore(question, parts, [(each.one, each.other, each.pairs) for each in joins], prior)
+
+
+def _choose_best(
+    scorer: QuestionScorer, unit: float, parts: Sequence[tuple[Growth, Float32]], top_k: int
+) -> list[tuple[int, int]]:
+    """Choose the metapaths of one topic with the best scores, of equal ones the shorter; arguments as below.
+
+    Those far below the best are left out: no ranking of answers considers their ends.
+    """
+    found: list[tuple[float, int, int]] = []
+    for part, (growth, scores) in enumerate(parts):
+        kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
+        order = kept[np.argsort(-scores[kept], kind="stable")][:top_k]
+        found += zip(scores[order].tolist(), [part] * len(order), order.tolist(), strict=True)
+    found.sort(key=lambda each: -each[0])  # stable
+    return [(part, row) for score, part, row in found[:top_k] if score >= found[0][0] - _SETTINGS.far * unit]
 
 
 def _choose_varied(

@@ -501,8 +501,8 @@ def _largest(rows: Float32, numbers: Int64) -> Float32:
 
 def _hop_costs(choices: Float32, sizes: Int64) -> Float32:
     """Add up choices (P, L) over the edges of each hop: (P, H), for hops of (P, H) edges."""
-    sums = np.take_along_axis(choices.cumsum(axis=1), sizes.cumsum(axis=1) - 1, axis=1)
-    costs: Float32 = np.diff(sums, axis=1, prepend=np.float32(0))
+    costs: Float32 = choices.cumsum(axis=1)[np.arange(len(choices))[:, None], sizes.cumsum(axis=1) - 1]
+    costs[:, 1:] -= costs[:, :-1].copy()
     return costs
 
 

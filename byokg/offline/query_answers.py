@@ -125,11 +125,15 @@ class QueryAnswers:
     def _is_common(self, word: str) -> bool:
         return len(self._embedder.tokens(word)[0]) == 1  # rare and misspelt words fall into pieces
 
+    def _read(self, text: str) -> QuestionView:
+        with self._lock:
+            reader = self._parts[2]
+        return reader.read(text)
+
     def ranked(self, text: str, most: int = SEARCH.executed) -> tuple[QuestionView, list[RankedQuery]]:
         """Return the parsed question, and its query graphs, the best first."""
-        with self._lock:
-            schema, words, reader, executor = self._parts
-        view = reader.read(text)
+        view = self._read(text)
+        schema, words, _, executor = self._parts
         ranking = QueryRanking(schema, words, view, self.weights.ranking)
         execution = QueryExecution(executor)
         found = []
@@ -188,19 +192,34 @@ class QueryAnswers:
         """
         if len(text) > SEARCH.characters:
             return ()
-        with self._lock:
-            schema, _, reader, _ = self._parts
+        read = self._read(text)
         pieces = [found.span() for found in WORD.finditer(text)]
         found = []
-        for start, end in reader.read(text).unknown:
+        for start, end in read.unknown:
             first, last = pieces[start][0], pieces[end - 1][1]
             apart = all(one.mention.end <= first or last <= one.mention.start for one in linked)
-            if apart and not schema.holds(text[first:last]):
+            if apart and not self._parts[0].holds(text[first:last]):
                 mention = Mention(text[first:last], first, last)
                 near = self._values.find(mention.text, limit=SEARCH.nearest, least=VALUES.nearest)
                 values = (LinkedValue(one.type, one.property, one.value, mention, one.score, one.count) for one in near)
                 found.append(UnknownValue(mention, tuple(values)))
         return tuple(found)
+
+    def better(self, text: str, other: float) -> QueryAnswer | None:
+        """Return the answer to a question's text if it is likelier right than another of a probability (0: none).
+
+        No query graph is searched for if even a certain one, with any number of the values named, would lose.
+        """
+        view = self._read(text[: SEARCH.characters])  # a longer one has no answer
+        most = min(SEARCH.valued, len(view.counts) + sum(any(test.property.name for test in of) for of in view.spans))
+        extremes = [choice_features(count, sure, other) for count in range(most + 1) for sure in (0.0, 1.0)]
+        if (
+            max(weighted(np.array(extremes), self.weights.choice)) <= SEARCH.margin
+            or (answer := self.answer(text)) is None
+        ):
+            return None
+        features = choice_features(count_valued(answer.best.graph), answer.probability, other)
+        return answer if weighted(features, self.weights.choice) > SEARCH.margin else None
 
     def rows(self, text: str) -> list[Evidence]:
         """Return the likeliest query of a question with its rows, as evidence that no language model asked for.
@@ -256,10 +275,11 @@ class QueryStage:
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return the result of the best query graph if it beats paths and aggregations, then those of aggregations."""
         before, question = request.context, request.question
-        computed: list[Evidence] = []
-        if not self._linker.propose(question, before).finished:
+        if self._linker.propose(question, before).finished:
+            computed, answer = list[Evidence](), self._queries.answer(question.text)  # which `propose` preferred
+        else:
             computed = self._aggregation.retrieve(request)
-        answer = self._better(question, before.add(request.artifacts, request.linked, [computed]))
+            answer = self._better(question, before.add(request.artifacts, request.linked, [computed]))
         return computed if answer is None else [self._evidence(answer, request), *computed]
 
     def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
@@ -279,13 +299,11 @@ class QueryStage:
 
     def _better(self, question: Question, context: Context) -> QueryAnswer | None:
         """Return the answer of the query graphs if it is likelier right than what the context gives."""
-        answer = self._queries.answer(question.text)
-        if answer is None or grouping(self._queries.graph, context):
+        if grouping(self._queries.graph, context):
             return None
         items = self._answerer.answer(question, context)
         other = self._estimator.estimate(question, context, items).probability if items else 0.0
-        features = choice_features(answer.best.graph, answer.probability, other)
-        return answer if weighted(features, self._queries.weights.choice) > SEARCH.margin else None
+        return self._queries.better(question.text, other)
 
     def _evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:
         """Return the result of a query as evidence, and note the query for the trace."""
@@ -328,16 +346,20 @@ def features_of(found: Sequence[RankedQuery]) -> Float64:
     return np.array([1.0, math.log(share / (1 - share)), best.score / 10, *(of[name] for name in CONFIDENCE[3:])])
 
 
-def choice_features(graph: QueryGraph, probability: float, other: float) -> Float64:
+def count_valued(graph: QueryGraph) -> int:
+    """Return the number of constraints of property values, `SEARCH.valued` at most."""
+    return min(SEARCH.valued, sum(bool(test.property.name) for test in graph.constraints))
+
+
+def choice_features(valued: int, probability: float, other: float) -> Float64:
     """Return the features of the choice between a query graph and paths, in the order of `CHOICE`.
 
     Args:
-        graph: the query graph.
+        valued: constraints of property values.
         probability: estimate that its first answer is right, in [0, 1], and
         other: that the paths' first answer is; 0 without one.
     """
-    valued = sum(bool(test.property.name) for test in graph.constraints)
-    return np.array([1.0, _log_odds(probability), _log_odds(other), other == 0, valued > 0, min(valued, 3)], np.float64)
+    return np.array([1.0, _log_odds(probability), _log_odds(other), other == 0, valued > 0, valued], np.float64)
 
 
 def _log_odds(probability: float) -> float:

@@ -155,6 +155,8 @@ class SearchSettings:
     """Share of the question's content that a query graph must explain."""
     margin: float = 0.9
     """Log-odds by which query graphs must be likelier right than paths."""
+    valued: int = 3
+    """Constraints of property values that the choice between query graphs and paths counts at most."""
     surely: float = 0.01
     """Probabilities closer to 0 or 1 count as this close."""
     characters: int = 1_000

@@ -28,7 +28,7 @@ from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
-from byokg.offline.lexicon import rule
+from byokg.offline.lexicon import cached, rule
 from byokg.offline.parse import Role
 from byokg.text.names import (
     FUNCTION_WORDS,
@@ -265,6 +265,8 @@ class LabelSimilarity:
 
         Each is (R,). The name of a relation names its tail (`parent`), but not one with `of` (`part_of`).
         """
+        self.backward_mask = cached(self.cached_words)(self._led_against)
+        """Returns a mask of steps that a word in a syntactic role leads against: (S,)."""
         self.similarity = lru_cache(self.cached_words)(self._similarity)
         """Returns how much a word resembles the relation of each step: (S,) in [0, 1]."""
 
@@ -298,7 +300,10 @@ class LabelSimilarity:
         `Contraindicated in` matches `contraindicated`, a synonym (`avoid`), or a `not`; in a prohibition
         (`which drugs should not be given to X`), `indicated for` does not match.
         """
-        relations, forbidden = np.zeros(len(self.labels), np.bool_), is_prohibition(words)
+        relations = np.zeros(len(self.labels), np.bool_)
+        if not self._antonyms:
+            return np.repeat(relations, 2)
+        forbidden = is_prohibition(words)
         alike = {singular(word) for word in words}.union(
             *(synonyms().get(singular(word), UNRELATED).alike for word in words)
         )
@@ -310,7 +315,7 @@ class LabelSimilarity:
         return np.repeat(relations, 2)
 
     @rule("direction by syntax", "who reports to {Tom}", lambda self, *_: np.zeros(2 * len(self.own), bool))
-    def backward_mask(self, word: str, use: str, outward: bool) -> npt.NDArray[np.bool_]:
+    def _led_against(self, word: str, use: str, outward: bool) -> npt.NDArray[np.bool_]:
         """Mask steps that a word in a syntactic role leads against, whatever the relation: (S,).
 
         `The boss of X` goes along a relation, `employees reporting to X` against it. Labels with an agent noun

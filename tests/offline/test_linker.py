@@ -13,7 +13,7 @@ from byokg.graph.paths import follow
 from byokg.linking.entities import EntityLinker
 from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.mentions import MentionSpotter
-from byokg.offline.path_scorer import PathScorer, Weights
+from byokg.offline.path_scorer import UNIT, PathScorer, Weights
 from byokg.offline.schema_linking import RelationSimilarity, SampledStatistics, SchemaStatistics
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
@@ -108,8 +108,12 @@ class TestHops:
     def test_otherwise_all_lengths_up_to_max_hops_compete(self) -> None:
         for most in (1, 2, 3):
             some = linker(films(), max_hops=most, top_k=100)
-            lengths = {len(path.relations) for path in propose(some, "who directed Alien").paths}
-            assert lengths == set(range(1, most + 1))
+            grown = some.score_candidates(Question("q", "who directed Alien")).growths
+            assert {growth.steps.shape[1] for growth in grown} == set(range(1, most + 1))
+
+    def test_those_far_below_the_best_are_not_proposed(self, film_linker: OfflineLinker) -> None:
+        scores = [path.score for path in propose(film_linker, "who directed Alien", "Alien").paths]
+        assert min(scores) >= max(scores) - 7.5 * UNIT
 
     def test_a_number_out_of_range_names_the_question(self, film_linker: OfflineLinker) -> None:
         for hops in (0, 4, -1):

@@ -169,6 +169,15 @@ def test_a_question_about_something_else_lists_no_whole_type(text: str) -> None:
     assert answers(geography()).answer(text) is None
 
 
+def test_no_query_is_searched_for_that_loses_to_a_sure_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = answers(geography())
+    text = "what is the capital of Alba"
+    assert own.better(text, 0.0) is not None
+    found = own.answer(text)
+    monkeypatch.setattr(own, "answer", lambda text: pytest.fail(text))
+    assert found is not None and found.probability < 1 and own.better(text, 0.99) is None
+
+
 class TestRecords:
     @pytest.mark.parametrize(
         ("text", "expected"),
