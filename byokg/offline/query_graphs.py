@@ -16,39 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
-from byokg.offline.query_schema import SCHEMA, EdgeTest, Property, TypedSchema, TypedStep
+from byokg.offline.query_schema import SCHEMA, Constraint, Property, Test, TypedSchema, TypedStep
 from byokg.types import Value
 
 Operation = Literal["list", "count", "average", "sum"]
-
-Test = Literal["=", ">", ">=", "<", "<=", "STARTS WITH", "ENDS WITH", "CONTAINS"]
-
-
-@dataclass(frozen=True, eq=False)
-class Constraint:
-    """A test that a property of a node or edge has to pass, and its span of the question."""
-
-    property: Property
-    test: Test
-    start: int
-    end: int
-    """First and last word, the latter exclusive."""
-    codes: tuple[int, ...] = ()
-    """Numbers of the values in the property's column that pass; empty for a test of numbers, dates or names."""
-    nodes: Int64 | None = None
-    """Nodes of a name, ascending."""
-    low: float = -np.inf
-    high: float = np.inf
-    """Least and greatest measure that passes."""
-    quality: float = 1.0
-    """Similarity of span and value, in [0, 1]."""
-    near: float = 0.0
-    """Similarity of words near the span to the property, in [0, 1]."""
-    shown: str = ""
-
-    def span(self) -> tuple[int, int]:
-        """Return first and last word, the latter exclusive."""
-        return self.start, self.end
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +215,7 @@ class QueryExecution:
         above = self._reduced(graph, one.parent)
         _, other, edges = self._schema.edges(above, one.step)
         below = self._members(self._nodes(graph, graph.edge), one.type)
-        kept = np.isin(other, below) & self._schema.passing(_edge_tests(one), edges)
+        kept = np.isin(other, below) & self._schema.passing(one.on_edge, edges)
         return self._schema.edge_column(graph.projected.name).measures(edges[kept])
 
     def _reduced(self, graph: QueryGraph, at: int) -> Int64:
@@ -253,7 +224,7 @@ class QueryExecution:
         nodes = self._members(self._nodes(graph, at), one.type)
         if one.step is None:
             return nodes
-        reached = self._schema.follow(self._reduced(graph, one.parent), one.step, _edge_tests(one))
+        reached = self._schema.follow(self._reduced(graph, one.parent), one.step, one.on_edge)
         return np.intersect1d(nodes, reached, assume_unique=True)
 
     def _members(self, nodes: Int64 | None, type: int) -> Int64:
@@ -296,7 +267,7 @@ class QueryExecution:
         if below is None and not one.on_edge:
             return self._executor.having(one.step.number)
         back = self._schema.steps[one.step.reverse]
-        return self._schema.follow(self._members(below, one.type), back, _edge_tests(one))
+        return self._schema.follow(self._members(below, one.type), back, one.on_edge)
 
     def _holders(self, test: Constraint) -> Int64:
         if test not in self._held:
@@ -324,10 +295,6 @@ class QueryExecution:
             return nodes[:0]
         chosen: Int64 = nodes[signed == ranked[-place] if made.size == 1 else signed >= ranked[-place]]
         return chosen
-
-
-def _edge_tests(one: QueryVariable) -> list[EdgeTest]:
-    return [(test.property, test.low, test.high, test.codes) for test in one.on_edge]
 
 
 def _compared(counts: Int64, test: CountTest) -> npt.NDArray[np.bool_]:

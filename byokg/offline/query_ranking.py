@@ -29,9 +29,9 @@ import numpy as np
 
 from byokg.arrays import Float64
 from byokg.offline.parse import Role
-from byokg.offline.query_graphs import Constraint, Counted, CountTest, Extremum, Operation, QueryGraph, QueryVariable
+from byokg.offline.query_graphs import Counted, CountTest, Extremum, Operation, QueryGraph, QueryVariable
 from byokg.offline.query_reading import QuestionView, SchemaWords
-from byokg.offline.query_schema import SEARCH, WORDS, Property, TypedSchema, TypedStep
+from byokg.offline.query_schema import SEARCH, WORDS, Constraint, Property, TypedSchema, TypedStep
 from byokg.text.names import singular
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "query_weights.json"

@@ -27,12 +27,14 @@ from byokg.offline.lexicon import (
 )
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
 from byokg.offline.parse_constraints import QueryConstraints, best_number, parse_constraints
-from byokg.offline.query_graphs import Constraint, CountTest, Test
+from byokg.offline.query_graphs import CountTest
 from byokg.offline.query_schema import (
     SEARCH,
     SLASHED,
     VALUES,
     WORDS,
+    Constraint,
+    Test,
     TypedSchema,
     ValueSpotter,
     day_number,
@@ -329,9 +331,7 @@ class QuestionReader:
     def _valued(self, text: str, pieces: Sequence[tuple[int, int]], explained: Float64) -> list[Constraint]:
         typed = explained[: self._words.first_relation].max(axis=0, initial=0.0)
         return [
-            Constraint(
-                one.property, "=", one.start, one.end, one.codes, one.nodes, quality=one.quality, shown=one.shown
-            )
+            one
             for one in self._values.find(text, pieces)
             if one.end > one.start + 1 or typed[one.start] < VALUES.type or text[pieces[one.start][0]].isupper()
         ]

@@ -230,8 +230,34 @@ class TypedStep:
     """Number of the step that leads back."""
 
 
-EdgeTest = tuple[Property, float, float, Sequence[int]]
-"""A property of edges, the least and greatest measure that passes, and numbers of values that pass, if it is a text."""
+Test = Literal["=", ">", ">=", "<", "<=", "STARTS WITH", "ENDS WITH", "CONTAINS"]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """A test that a property of a node or edge has to pass, and its span of the question."""
+
+    property: Property
+    test: Test
+    start: int
+    end: int
+    """First and last word, the latter exclusive."""
+    codes: tuple[int, ...] = ()
+    """Numbers of the values in the property's column that pass; empty for a test of numbers, dates or names."""
+    nodes: Int64 | None = None
+    """Nodes of a name, ascending."""
+    low: float = -np.inf
+    high: float = np.inf
+    """Least and greatest measure that passes."""
+    quality: float = 1.0
+    """Similarity of span and value, in [0, 1]."""
+    near: float = 0.0
+    """Similarity of words near the span to the property, in [0, 1]."""
+    shown: str = ""
+
+    def span(self) -> tuple[int, int]:
+        """Return first and last word, the latter exclusive."""
+        return self.start, self.end
 
 
 class TypedSchema:
@@ -361,16 +387,16 @@ class TypedSchema:
         form = _form(text)
         return (True, form) in self._forms or (read_literal(text) is None and (False, form) in self._forms)
 
-    def passing(self, tests: Sequence[EdgeTest], edges: Int64) -> npt.NDArray[np.bool_]:
+    def passing(self, tests: Sequence[Constraint], edges: Int64) -> npt.NDArray[np.bool_]:
         """Mask the edges whose properties lie within bounds, or are of some values: (M,)."""
         kept = np.ones(len(edges), np.bool_)
-        for property, low, high, codes in tests:
-            column = self.edge_column(property.name)
-            if codes:
-                kept &= np.isin(edges, column.nodes_of(codes))
+        for test in tests:
+            column = self.edge_column(test.property.name)
+            if test.codes:
+                kept &= np.isin(edges, column.nodes_of(test.codes))
             else:
                 measures = column.measures(edges)
-                kept &= (measures >= low) & (measures <= high)
+                kept &= (measures >= test.low) & (measures <= test.high)
         return kept
 
     def shown(self, property: Property, nodes: Int64) -> list[Value | None]:
@@ -421,7 +447,7 @@ class TypedSchema:
         kept = self._is(other, step.end)
         return batch.origin[kept], other[kept], batch.edge[kept]
 
-    def follow(self, nodes: Int64, step: TypedStep, tests: Sequence[EdgeTest] = ()) -> Int64:
+    def follow(self, nodes: Int64, step: TypedStep, tests: Sequence[Constraint] = ()) -> Int64:
         """Return the nodes that a step leads to from any of some nodes, ascending; over edges that pass tests."""
         if not len(nodes):
             return nodes
@@ -615,23 +641,6 @@ def quoted_spans(text: str, pieces: Sequence[tuple[int, int]]) -> list[tuple[int
     return found
 
 
-@dataclass(frozen=True)
-class ValueSpan:
-    """A span of a question that may name nodes, or a value of a property."""
-
-    start: int
-    end: int
-    """First and last word of it, the latter exclusive."""
-    property: Property
-    codes: tuple[int, ...]
-    """Numbers of the values in the property's column; empty for a name."""
-    quality: float
-    """Similarity of span and value, in [0, 1]."""
-    shown: str
-    nodes: Int64 | None = None
-    """Nodes of a name, ascending."""
-
-
 class ValueSpotter:
     """Finds the values of a graph's properties, and names of its nodes, in questions; thread-safe.
 
@@ -656,8 +665,8 @@ class ValueSpotter:
         types = self._schema.types
         return {(types[one.type], one.name): one for one in self._schema.properties if one.type >= 0}
 
-    def find(self, text: str, pieces: Sequence[tuple[int, int]]) -> list[ValueSpan]:
-        """Return the spans of a question, of those that overlap the longest; equal values before misspelt ones.
+    def find(self, text: str, pieces: Sequence[tuple[int, int]]) -> list[Constraint]:
+        """Return the tests of names and values in a question, of those that overlap the longest; misspelt ones last.
 
         Args:
             text: the question.
@@ -669,7 +678,7 @@ class ValueSpotter:
         longer = {at for one in misspelt for at in range(one.start, one.end)}
         return [*(one for one in exact if one.start not in longer), *misspelt]
 
-    def _exact(self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str]) -> Iterator[ValueSpan]:
+    def _exact(self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str]) -> Iterator[Constraint]:
         spans = []
         for start, word in enumerate(words):
             folded = fold(word)
@@ -694,7 +703,7 @@ class ValueSpotter:
 
     def _of_values(
         self, start: int, end: int, matches: Sequence[ValueMatch], dates: bool = False
-    ) -> Iterator[ValueSpan]:
+    ) -> Iterator[Constraint]:
         codes: dict[Property, list[int]] = defaultdict(list)
         best: dict[Property, ValueMatch] = {}
         for match in matches:
@@ -706,18 +715,18 @@ class ValueSpotter:
                 codes[one].append(code)
                 best.setdefault(one, match)
         for one, held in codes.items():
-            yield ValueSpan(start, end, one, tuple(held), best[one].score, str(best[one].value))
+            yield Constraint(one, "=", start, end, tuple(held), quality=best[one].score, shown=str(best[one].value))
 
-    def _named(self, start: int, end: int, text: str, quality: float = 1.0) -> Iterator[ValueSpan]:
+    def _named(self, start: int, end: int, text: str, quality: float = 1.0) -> Iterator[Constraint]:
         nodes = self._names.exact(text).astype(np.int64)
         for type in range(len(self._schema.types)) if len(nodes) else ():
             own = self._schema.only(nodes, type)
             if len(own):
                 name = self._by_key[self._schema.types[type], ""]
                 shown = self._schema.graph.names_at(own[:1])[0]
-                yield ValueSpan(start, end, name, (), quality, shown, own)
+                yield Constraint(name, "=", start, end, (), own, quality=quality, shown=shown)
 
-    def _distinct(self, found: Sequence[ValueSpan]) -> list[ValueSpan]:
+    def _distinct(self, found: Sequence[Constraint]) -> list[Constraint]:
         """Leave out names of the very nodes that have a value of the same text."""
         held = [
             (one.property.type, self._schema.holders(one.property, one.codes)) for one in found if one.nodes is None
@@ -730,8 +739,8 @@ class ValueSpotter:
         ]
 
     def _misspelt(
-        self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str], exact: Sequence[ValueSpan]
-    ) -> Iterator[ValueSpan]:
+        self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str], exact: Sequence[Constraint]
+    ) -> Iterator[Constraint]:
         """Yield misspelt values, around words that are no value, or longer than one that is; a code stays whole."""
         codes = [(code.start, code.end) for code in question_words(text) if code.code]
         within = {at for at, (start, _) in enumerate(pieces) if any(low < start < high for low, high in codes)}
@@ -760,7 +769,7 @@ class ValueSpotter:
                     rare[start:end] = [False] * (end - start)
                     yield from self._distinct(found)
 
-    def _similar(self, start: int, end: int, piece: str, strict: bool) -> list[ValueSpan]:
+    def _similar(self, start: int, end: int, piece: str, strict: bool) -> list[Constraint]:
         least = VALUES.longer if strict else VALUES.value
         matches = [one for one in self._values.find(piece) if one.score >= least]
         found = list(self._of_values(start, end, matches, dates=True))
