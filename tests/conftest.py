@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 # take several times the processor time, and so does Java's second compiler in a machine that runs for seconds.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault(
-    "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+JAVA = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions "
+    "-XX:-BytecodeVerificationRemote"
 )
+os.environ.setdefault("JAVA_TOOL_OPTIONS", JAVA)
 
 # Some 10,000 collected tests are looked through at each full collection of garbage.
 gc.set_threshold(50_000, 20, 100)
@@ -35,6 +37,9 @@ gc.set_threshold(50_000, 20, 100)
 TESTS = Path(__file__).parent
 
 SLOW_FILES = 10
+
+MANY = 1000
+"""Tests for which the cache of Java classes is made if it is not there yet."""
 
 FUZZ_FACTOR = 10
 """How many times as many cases `make fuzz` draws as `make test`, which draws as many times as many as `--fast`."""
@@ -111,6 +116,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
+    elif hasattr(config, "cache") and os.environ["JAVA_TOOL_OPTIONS"] == JAVA:
+        from tests.graph.java_cache import java_options
+
+        os.environ["JAVA_TOOL_OPTIONS"] = java_options(config.cache.mkdir("java"), JAVA, make=len(items) > MANY)
     drawn = [getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)]
     for test in {test for test in drawn if (fast or fuzz) and is_hypothesis_test(test)}:
         own = test._hypothesis_internal_use_settings

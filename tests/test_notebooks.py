@@ -20,23 +20,28 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for pa
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Run each notebook in an empty folder; return the text that its code cells put out."""
+    """Run each notebook in an empty folder and namespace; return the text that its code cells put out.
+
+    One kernel, which imports everything once, runs all notebooks.
+    """
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'byokg[dev]'")
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install 'byokg[dev]'")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install 'byokg[dev]'")
-    texts = {}
+    notebooks = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
+    folders = {name: tmp_path_factory.mktemp(name) for name in notebooks}
+    together = nbformat.v4.new_notebook()
+    for name, notebook in notebooks.items():
+        together.cells += [nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folders[name]}"), *notebook.cells]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
         patch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path_factory.mktemp("jupyter")))
-        for path in NOTEBOOKS:
-            folder = tmp_path_factory.mktemp(path.stem)
-            notebook = nbformat.read(path, as_version=4)
-            client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
-            client.execute(env=dict(os.environ))
-            assert list(folder.iterdir()) == []
-            texts[path.stem] = [output_text(cell) for cell in notebook.cells if cell.cell_type == "code"]
-    return texts
+        nbclient.NotebookClient(together, timeout=300).execute(env=dict(os.environ))
+    assert [path for folder in folders.values() for path in folder.iterdir()] == []
+    return {
+        name: [output_text(cell) for cell in notebook.cells if cell.cell_type == "code"]
+        for name, notebook in notebooks.items()
+    }
 
 
 def output_text(cell: Any) -> str:

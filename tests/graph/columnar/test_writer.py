@@ -194,28 +194,57 @@ def test_a_disk_that_is_full_half_way_leaves_nothing(
     assert os.listdir(tmp_path) == ["graph.tsv"]
 
 
-KILLED_BUILD = """
+KILLED_BUILDS = """
 import os, signal, sys
 from byokg import files
 from byokg.graph.columnar import external_sort, writer
 from byokg.graph.importers import choose, delimited
 from byokg.graph.rdf import importer
 
-source, out, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
+source, out = sys.argv[1], sys.argv[2]
 delimited._BLOCK_BYTES, delimited._PARSE_BYTES, writer._KEPT_EVERY_S, external_sort.RANGE_BITS = 2000, 2000, 0, 3
 choose._LEAST_PORTION, choose._PORTIONS, files._LINES_BYTES, importer._TOGETHER = 9000, 1 << 32, 9000, 200
 
-def told(doing, edges):
-    global calls
-    print(doing, edges, flush=True)
-    calls -= 1
-    if calls == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+def build(calls):
+    def told(doing, edges):
+        nonlocal calls
+        print(doing, edges, flush=True)
+        calls -= 1
+        if calls == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-with choose.graph_folder(source, out) as partial:
-    choose.import_into(source, partial, 9, progress=told)
-    told("built", 0)
+    with choose.graph_folder(source, out) as partial:
+        choose.import_into(source, partial, 9, progress=told)
+        told("built", 0)
+
+for calls in map(int, sys.argv[3:]):
+    child = os.fork()  # a process of its own for each build, that has imported everything already
+    if child == 0:
+        try:
+            build(calls)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print("ended", code, flush=True)
+    if code == 0:
+        break
 """
+"""Builds a graph, killed at the given numbers of calls of its progress, until one is not."""
+
+
+def killed_builds(source: Path, out: Path, *calls: int) -> list[list[str]]:
+    """Build as `KILLED_BUILDS` does; return the lines that each build printed."""
+    command = [sys.executable, "-c", KILLED_BUILDS, str(source), str(out), *map(str, calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said: list[list[str]] = [[]]
+    for line in done.stdout.splitlines():
+        if line.startswith("ended"):
+            assert line in ("ended 0", f"ended {-signal.SIGKILL}"), done.stderr
+            said.append([])
+        else:
+            said[-1].append(line)
+    return said[:-1]
 
 
 @pytest.mark.parametrize("made", [None, quadruples, n_triples])
@@ -225,14 +254,7 @@ def test_a_build_that_is_killed_again_and_again_ends_with_the_same_bytes(
     source = made(tmp_path / "in") if made else source
     monkeypatch.setattr(importer, "_TOGETHER", 200)
     build_graph(source, tmp_path / "whole")
-    said: list[list[str]] = []
-    for calls in (1, 3, 5, 9, 14, 5, 2, 25, 40, -1):
-        command = [sys.executable, "-c", KILLED_BUILD, str(source), str(tmp_path / "graph"), str(calls)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        said.append(done.stdout.splitlines())
-        if not done.returncode:
-            break
+    said = killed_builds(source, tmp_path / "graph", 1, 3, 5, 9, 14, 5, 2, 25, 40, -1)
     assert contents(tmp_path / "graph") == contents(tmp_path / "whole")
     assert not list(tmp_path.glob(".*"))
     assert any(int(lines[0].split()[1]) > int(said[0][0].split()[1]) for lines in said[1:])
@@ -240,8 +262,7 @@ def test_a_build_that_is_killed_again_and_again_ends_with_the_same_bytes(
 
 
 def test_a_killed_build_of_another_source_is_not_gone_on_with(source: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED_BUILD, str(source), str(tmp_path / "graph"), "9"]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    [_] = killed_builds(source, tmp_path / "graph", 9)
     assert len(list(tmp_path.glob(".graph.partial-????????????"))) == 1
     source.write_text("a\tr\tb\n")
     assert build_graph(source, tmp_path / "graph").edge_count == 1
