@@ -123,22 +123,28 @@ def test_a_list_is_typed_with_brackets_or_without(text: str) -> None:
     assert read_settings([f"ids={text}"]).run.ids == ("a", "b")
 
 
-@pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
-def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = f"{group}={option}"
+def together() -> list[dict[str, str]]:
+    """Return choices that name each option once: of groups that build components a choice of each at a time."""
+    apart = [{group: option} for group, option in ALL_OPTIONS if group not in COMPONENTS]
+    rows = itertools.zip_longest(*([(group, option) for option in options(group)] for group in COMPONENTS))
+    return apart + [dict(each for each in row if each is not None) for row in rows]
+
+
+TOGETHER = pytest.mark.parametrize(
+    "choice", together(), ids=lambda choice: ",".join(f"{group}={option}" for group, option in choice.items())
+)
+
+
+@TOGETHER
+def test_every_option_builds_what_it_names(choice: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(variable, "only-for-tests")
-    if chosen in EXTRAS and importlib.util.find_spec(EXTRAS[chosen]) is None:
-        with pytest.raises(MissingExtra, match="pip install"):
-            ready(read_settings([chosen, *NEEDED.get(chosen, ())]).build(group))
-        pytest.skip(f"{EXTRAS[chosen]} is not installed")
-    if chosen in LOADED:
-        pytest.skip(LOADED[chosen])
-    settings = read_settings([chosen, *NEEDED.get(chosen, ())])
-    assert settings.options[group] == option
+    words = {f"{group}={option}": NEEDED.get(f"{group}={option}", ()) for group, option in choice.items()}
+    settings = read_settings([word for chosen, needed in words.items() for word in (chosen, *needed)])
+    assert settings.options.items() >= choice.items()
     # a -r-> b
     store: GraphStore = ColumnarGraph.from_triples(TRIPLES)
-    if chosen in ASKED_QUERIES:
+    if words.keys() & set(ASKED_QUERIES):
         with pytest.raises(ConfigError, match="graph=arcadedb"):
             settings.build("pipeline", Parts(store, LanguageModel(ScriptedChatModel(replies=("yes indeed",)))))
         store = queried()
@@ -146,9 +152,15 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
     given: dict[str, dict[str, Any]] = {"linking": {"store": store, "embedder": StaticEmbedder()}}
     parts = Parts(store, LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
     for each in settings.components:
-        if each != "graph":
-            first = (parts,) if each == "pipeline" else ()
-            assert ready(settings.build(each, *first, **given.get(each, {}))) is not None
+        chosen = f"{each}={settings.options[each]}"
+        first = (parts,) if each == "pipeline" else ()
+        if each == "graph" or chosen in LOADED or (not LOADED.keys().isdisjoint(words) and each not in choice):
+            continue
+        if chosen in EXTRAS and importlib.util.find_spec(EXTRAS[chosen]) is None:
+            with pytest.raises(MissingExtra, match="pip install"):
+                ready(settings.build(each, *first, **given.get(each, {})))
+        else:
+            assert ready(settings.build(each, *first, **given.get(each, {}))) is not None, chosen
     store.close()
 
 
@@ -233,12 +245,16 @@ def neighbouring(graph: ColumnarGraph) -> list[Triple]:
     return triples(graph, neighbours(graph, list(graph.entities()), Direction.OUT))
 
 
-@pytest.mark.parametrize(("group", "option"), ALL_OPTIONS, ids=[f"{group}={option}" for group, option in ALL_OPTIONS])
-def test_every_file_opens_with_a_line_that_says_what_it_is_for(group: str, option: str) -> None:
-    lines = (config_dirs()[0] / group / f"{option}.yaml").read_text("utf-8").splitlines()
-    if group in ("experiment", "debug", "subset"):
-        assert lines.pop(0) == "# @package _global_"
-    assert lines[0].startswith("# ") and lines[0].endswith((".", "?", "it."))
+def test_every_file_opens_with_a_line_that_says_what_it_is_for() -> None:
+    found = []
+    for group, option in ALL_OPTIONS:
+        lines = (config_dirs()[0] / group / f"{option}.yaml").read_text("utf-8").splitlines()
+        whole = group in ("experiment", "debug", "subset")
+        if whole and lines.pop(0) != "# @package _global_":
+            found.append(f"{group}={option}: package")
+        if not (lines[0].startswith("# ") and lines[0].endswith((".", "?", "it."))):
+            found.append(f"{group}={option}: {lines[0]}")
+    assert found == []
 
 
 def written(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -250,8 +266,13 @@ def written(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
             yield from written(value, f"{place}.{name}" if place else name)
 
 
-@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(CONFIGS)) for file in FILES])
-def test_no_file_repeats_a_default(file: Path) -> None:
+def test_no_file_repeats_a_default() -> None:
+    for file in FILES:
+        repeats_no_default(file)
+
+
+def repeats_no_default(file: Path) -> None:
+    """Check one file."""
     content = yaml.safe_load(file.read_text("utf-8")) or {}
     group = file.parent.relative_to(CONFIGS).as_posix()
     for place, node in written(content):
@@ -260,32 +281,29 @@ def test_no_file_repeats_a_default(file: Path) -> None:
             for name, value in node.items():
                 if name not in (TARGET, "defaults") and not isinstance(value, dict):
                     default = parameters[name].default
-                    assert value != (list(default) if isinstance(default, tuple) else default), f"{place} {name}"
-                    assert value != "???" or default is not parameters[name].empty, f"{place} {name} is required"
+                    repeated = list(default) if isinstance(default, tuple) else default
+                    assert value != repeated, f"{file}: {place} {name}"
+                    assert value != "???" or default is not parameters[name].empty, f"{file}: {place} {name}"
     if group in (".", "subset", "experiment", "debug"):  # settings of the run itself
         run = RunOptions()
         for name in RUN_SETTINGS & content.keys():
-            assert content[name] != getattr(run, name), name
+            assert content[name] != getattr(run, name), f"{file}: {name}"
         for name in ("graph", "linking", "replies"):
             record = getattr(run, name)
             for key, value in (content.get(name) or {}).items():
-                assert value != getattr(record, key, None), f"{name}.{key}"
+                assert value != getattr(record, key, None), f"{file}: {name}.{key}"
 
 
-@pytest.mark.parametrize(("group", "option"), [each for each in ALL_OPTIONS if each[0] in COMPONENTS])
-def test_every_setting_is_shown_with_its_value_and_what_it_is_for(group: str, option: str) -> None:
-    settings = read_settings([f"{group}={option}"])
+@TOGETHER
+def test_every_setting_is_shown_with_its_value_and_what_it_is_for(choice: dict[str, str]) -> None:
+    settings = read_settings([f"{group}={option}" for group, option in choice.items()])
     shown = show_settings(settings)
-    assert yaml.safe_load(shown)["options"][group] == option
-    own = (
-        settings_of(import_target(settings.components[group][TARGET], group), group)
-        if group in settings.components
-        else {}
-    )
-    lines = shown.partition(f"\n{group}:\n")[2].splitlines()
-    for name in own:
-        line = next(line for line in lines if line.startswith(f"  {name}:"))
-        assert "  # " in line or line.endswith(":"), line
+    assert yaml.safe_load(shown)["options"].items() >= choice.items()
+    for group in set(COMPONENTS) & choice.keys() & settings.components.keys():
+        lines = shown.partition(f"\n{group}:\n")[2].splitlines()
+        for name in settings_of(import_target(settings.components[group][TARGET], group), group):
+            line = next(line for line in lines if line.startswith(f"  {name}:"))
+            assert "  # " in line or line.endswith(":"), line
 
 
 def test_settings_that_stand_in_a_constructor_only_are_recorded() -> None:
@@ -661,17 +679,20 @@ class TestRetrievers:
         assert recorded["pipeline"]["retrievers"]["path"] is None
         assert read_settings(["pipeline=byokg"]).recorded() != recorded
 
-    @pytest.mark.parametrize("option", options(RETRIEVERS))
-    def test_one_is_added_by_the_name_of_its_option(self, option: str) -> None:
-        key = "pipeline.retrievers.another"
-        found = read_settings(["pipeline=path", f"{key}={option}"]).components["pipeline"]["retrievers"]
-        assert list(found) == ["path", "another"]
-        again = read_settings(["pipeline=path", f"{key}={option}", f"{key}=null"]).components["pipeline"]["retrievers"]
-        assert again["another"] is None
-        replaced = read_settings(["pipeline=path", f"pipeline.retrievers.path={option}"]).components["pipeline"]
-        assert replaced["retrievers"] == {"path": found["another"]}
+    def test_each_is_added_by_the_name_of_its_option(self) -> None:
+        names = options(RETRIEVERS)
+        words = ["pipeline=path", *(f"pipeline.retrievers.my_{option}={option}" for option in names)]
+        found = read_settings(words).components["pipeline"]["retrievers"]
+        assert list(found) == ["path", *(f"my_{option}" for option in names)]
+        again = read_settings([*words, "pipeline.retrievers.my_text=null"]).components["pipeline"]["retrievers"]
+        assert again == {**found, "my_text": None}
+        for option in names:
+            own = yaml.safe_load((CONFIGS / RETRIEVERS / f"{option}.yaml").read_text("utf-8"))
+            assert found[f"my_{option}"].items() >= own.items()
+        replaced = read_settings(["pipeline=path", "pipeline.retrievers.path=text"]).components["pipeline"]
+        assert replaced["retrievers"] == {"path": found["my_text"]}
         assert "no option; nearest: agentic; options of pipeline.retrievers: agentic, bfsql" in refusal(
-            f"{key}=agentik"
+            "pipeline.retrievers.another=agentik"
         )
 
     def test_its_settings_may_come_before_it(self) -> None:
