@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,22 +15,43 @@ from pathlib import Path
 import pytest
 
 from byokg.evaluation.run_folder import is_written
-from tests.cli.conftest import KB, PROGRAM, QUESTIONS, ROOT, Outcome
+from tests.cli.conftest import KB, QUESTIONS, ROOT, Outcome
 from tests.elsewhere import FUNCTIONS, MODULES, environment
 
 FILES = sorted((ROOT / "byokg").rglob("*.py"))
 
-IMPORT_ALL = """
-import importlib, json, pkgutil
+ABSENT = MODULES.union(*FUNCTIONS.values())
+WORD = re.compile(r"\w+")
+OPENERS = frozenset(("open", "fdopen", "read_text", "write_text"))
+
+FORKS = """
+import importlib, json, os, pkgutil, sys
 import byokg
+from byokg.cli.main import main
 failed = []
 for module in pkgutil.walk_packages(byokg.__path__, "byokg."):
     try:
         importlib.import_module(module.name)
     except Exception as error:
         failed.append([module.name, type(error).__name__, str(getattr(error, "name", error))])
-print(json.dumps(failed))
+print(json.dumps(failed), flush=True)
+for line in sys.stdin:
+    words, folder, environment = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.environ.update(environment)
+            os.chdir(folder)
+            for stream, name in ((1, "out"), (2, "err")):
+                os.dup2(os.open("." + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+            code = main(words)
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Imports every module, prints which failed, and runs commands: each in a process of its own, forked from this one."""
 
 HOLD = """
 import sys
@@ -43,24 +65,34 @@ with RunFolder(Path(sys.argv[1]), {"a": 1}, [], b""):
 Elsewhere = Callable[..., Outcome]
 
 
-@pytest.fixture
-def started(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the environment of programs on another system."""
-    (tmp_path / "site").mkdir()
-    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "100", "NO_COLOR": "1"}
-    return {**environment(tmp_path / "site"), **cache}
+    return {**environment(tmp_path_factory.mktemp("site")), "COLUMNS": "100", "NO_COLOR": "1"}
+
+
+@pytest.fixture(scope="module")
+def forks(started: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start `FORKS`; return it, with what it printed of the modules."""
+    command = [sys.executable, "-c", FORKS]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=started, stdin=pipe, stdout=pipe, text=True, encoding="utf-8") as process:
+        assert process.stdin is not None and process.stdout is not None
+        yield process, process.stdout.readline()
+        process.stdin.close()
 
 
 @pytest.fixture
-def byokg(started: dict[str, str], tmp_path: Path) -> Elsewhere:
+def byokg(forks: tuple[subprocess.Popen[str], str], tmp_path: Path) -> Elsewhere:
     """Run `byokg` on another system, in the folder of the test."""
+    stdin, stdout = forks[0].stdin, forks[0].stdout
+    assert stdin is not None and stdout is not None
 
     def run(*words: str | Path) -> Outcome:
-        command = [sys.executable, "-c", PROGRAM, *map(str, words)]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=started, capture_output=True, check=False, encoding="utf-8", timeout=600
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        request = [list(map(str, words)), str(tmp_path), {"XDG_CACHE_HOME": str(tmp_path / "cache")}]
+        print(json.dumps(request), file=stdin, flush=True)
+        code = int(stdout.readline())
+        return Outcome(code, *((tmp_path / name).read_text("utf-8") for name in (".out", ".err")))
 
     return run
 
@@ -72,7 +104,10 @@ def functions(tree: ast.AST) -> Iterator[ast.AST]:
 
 def unguarded(file: Path) -> list[str]:
     """Return what a file uses, of what POSIX alone has, without `hasattr` in the same function."""
-    tree = ast.parse(file.read_text("utf-8"))
+    text = file.read_text("utf-8")
+    if ABSENT.isdisjoint(WORD.findall(text)):
+        return []
+    tree = ast.parse(text)
     guarded = {
         inner
         for function in functions(tree)
@@ -122,8 +157,8 @@ def text_mode(call: ast.Call) -> str | None:
 
 def unspecified(file: Path) -> list[str]:
     """Return where a file opens a text without an encoding, or writes one with the line ends of the system."""
-    found = []
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    text, found = file.read_text("utf-8"), []
+    for node in ast.walk(ast.parse("" if OPENERS.isdisjoint(WORD.findall(text)) else text)):
         if isinstance(node, ast.Call) and (mode := text_mode(node)) is not None:
             given = {each.arg for each in node.keywords}
             name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -137,22 +172,19 @@ def test_texts_are_opened_with_an_encoding_and_written_with_plain_line_ends() ->
     assert [(file.name, found) for file in FILES if (found := unspecified(file))] == []
 
 
-def test_every_module_is_imported_on_another_system(started: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL], env=started, capture_output=True, check=False, encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stderr
-    failed = json.loads(done.stdout.splitlines()[-1])
+def test_every_module_is_imported_on_another_system(forks: tuple[subprocess.Popen[str], str]) -> None:
+    failed = json.loads(forks[1])
     extras = [each for each in failed if each[1] in ("ModuleNotFoundError", "MissingExtra")]
     assert failed == extras and not {each[2] for each in extras} & MODULES
 
 
 def test_the_stand_in_takes_away_what_it_says(started: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "site" / "byokg_stand_in.py").write_text(
+    (tmp_path / "byokg_stand_in.py").write_text(
         "import os, sys\nprint(sys.platform, os.name, hasattr(os, 'fork'))\nimport fcntl\n", "utf-8"
     )
+    own = {**started, "PYTHONPATH": os.pathsep.join((started["PYTHONPATH"], str(tmp_path)))}
     done = subprocess.run(
-        [sys.executable, "-c", "import byokg_stand_in"], env=started, capture_output=True, check=False, text=True
+        [sys.executable, "-c", "import byokg_stand_in"], env=own, capture_output=True, check=False, text=True
     )
     assert done.stdout == "win32 nt False\n" and "No module named 'fcntl'" in done.stderr
 
