@@ -526,7 +526,7 @@ class EntityLinker:
     def link_all(self, mentions: Sequence[Mention], question: str = "") -> list[tuple[LinkedEntity, ...]]:
         """Return the candidate nodes of each mention, best first; each index is read once for all mentions.
 
-        A linker of a question's words links the mentions that it proposes, and the round does again: the last result
+        The offline KG-Linker links the mentions that it proposes, and the round links them again, so the last result
         is remembered, except on a server.
 
         Raises:

@@ -24,7 +24,7 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.execute import ConstraintExecutor, countable
-from byokg.offline.facts import TemporalNeighbors, branching, computed, passes, period
+from byokg.offline.facts import TemporalNeighbors, branching, make_result, passes, period
 from byokg.offline.lexicon import SILENT
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative, parse_question
 from byokg.offline.parse_constraints import QueryConstraints, TemporalConstraint, expected_literal, parse_constraints
@@ -85,7 +85,7 @@ def answer_boolean(
     """
     # «is Cid the grandparent of Ann» in a graph with parents only: no edge states it.
     if has_unknown_relative(parsed, steps.has_relation):
-        return computed("verification", _NOTHING)
+        return make_result("verification", _NOTHING)
     several: frozenset[int] | None = None
     seldom = _the_one(parsed)
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
@@ -102,7 +102,7 @@ def answer_boolean(
         place = int(np.argmax(np.where(joins, fits, -1.0))) if len(step) else -1
         if place >= 0 and joins[place] and fits[place] >= _THRESHOLDS.confirming:
             label = steps.labels[int(batch.relation[place])]
-            return computed("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
+            return make_result("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
         several = branching(store, _THRESHOLDS.unique if seldom else 0.0) if several is None else several
         for place in np.argsort(-fits, kind="stable")[:1].tolist():
             others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
@@ -111,8 +111,8 @@ def answer_boolean(
                 label = steps.labels[int(batch.relation[place])]
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
-                return computed("verification", text, values=("no",))
-    return computed("verification", _NOTHING)
+                return make_result("verification", text, values=("no",))
+    return make_result("verification", _NOTHING)
 
 
 def _the_one(parsed: ParsedQuestion) -> bool:
@@ -373,7 +373,7 @@ class AggregationRetriever:
                 ends = fitting or ends
                 text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
                 cut = one.truncated or other.truncated
-                best = bool(fitting), score, computed("union", text, ends, uses=(one.id, other.id), truncated=cut)
+                best = bool(fitting), score, make_result("union", text, ends, uses=(one.id, other.id), truncated=cut)
         if best is None:
             return None, 0.0
         _, score, united = best

@@ -88,12 +88,13 @@ class ExtractiveAnswerer:
             context: the evidence.
             without: mentions whose metapaths are ignored.
         """
-        # Rounds that found nothing change no candidate.
-        told = (context.question, *(one for one in context.rounds if one.evidence or one.artifacts.joined))
+        # A round without evidence, entities and joined paths changes no candidate.
+        kept = (one for one in context.rounds if one.evidence or one.linked.entities or one.artifacts.joined)
+        key = (context.question, *kept)
         known, ranked = self._last
-        if known != told or without:
+        if known != key or without:
             ranked = tuple(self._ranked(context, without))
-            self._last = self._last if without else (told, ranked)
+            self._last = self._last if without else (key, ranked)
         return ranked
 
     def _ranked(self, context: Context, without: Collection[Mention]) -> list[Candidate]:

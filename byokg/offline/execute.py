@@ -23,10 +23,10 @@ from byokg.offline.facts import (
     PropertyLinker,
     WalkTable,
     branching,
-    computed,
     described,
     is_point,
     listing,
+    make_result,
     measure,
     passes,
     period,
@@ -296,17 +296,17 @@ class ConstraintExecutor(_TimeExecutor):
                 number = names[0]
                 if not state.done and measure(number) is not None and "-" not in number[1:]:
                     text = f"the number itself: {number}"
-                    return computed("property", text, tuple(state.ends), uses=candidate.evidence_ids)
+                    return make_result("property", text, tuple(state.ends), uses=candidate.evidence_ids)
                 return None
             count = len(state.ends)
             if cut and not state.done and len(candidate.paths) == 1 and candidate.nodes == candidate.paths[0].ends:
                 count, cut = self._counted(candidate.paths[0], linked)
             text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
-            return computed("count", text, values=(count,), uses=candidate.evidence_ids, truncated=cut)
+            return make_result("count", text, values=(count,), uses=candidate.evidence_ids, truncated=cut)
         if not state.operations:
             return None
         text = "; ".join([*state.done, listing(names, len(state.ends))] if state.ends else state.done)
-        return computed(state.operations[-1], text, tuple(state.ends), uses=candidate.evidence_ids, truncated=cut)
+        return make_result(state.operations[-1], text, tuple(state.ends), uses=candidate.evidence_ids, truncated=cut)
 
     def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
         """Return how many ends a path has of which only some were kept, and whether there are still more."""
@@ -320,7 +320,7 @@ class ConstraintExecutor(_TimeExecutor):
         state = _State(Candidate(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
             return None
-        return computed("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
+        return make_result("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
 
     def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
         """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
@@ -352,7 +352,7 @@ class ConstraintExecutor(_TimeExecutor):
         return (
             None
             if measure(values[0]) is None
-            else computed("property", text, (), tuple(values), candidate.evidence_ids)
+            else make_result("property", text, (), tuple(values), candidate.evidence_ids)
         )
 
     def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:

@@ -195,7 +195,7 @@ def looks_dated(value: Value) -> bool:
     return ("-" in value[1:] and read_date(value) is not None) or (value.isdigit() and 1000 <= int(value) <= 2100)
 
 
-computed = partial(ComputedEvidence, "operators", 0.0)
+make_result = partial(ComputedEvidence, "operators", 0.0)
 """Makes the result of an operation."""
 
 
@@ -317,7 +317,7 @@ class TemporalNeighbors:
                 names = [node.name for node in self._store.nodes([node, shared, *chosen])]
                 how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
                 text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {listing(names[2:])}"
-                best = score, computed("sequence", text, tuple(chosen))
+                best = score, make_result("sequence", text, tuple(chosen))
         return best[1] if best else None
 
     def time_of(self, nodes: Sequence[EntityId], others: Sequence[EntityId], near: Sequence[str]) -> Period | None:

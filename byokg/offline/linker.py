@@ -410,7 +410,7 @@ def _planned(
 def _choose_best(
     scorer: QuestionScorer, unit: float, parts: Sequence[tuple[Growth, Float32]], top_k: int
 ) -> list[tuple[int, int]]:
-    """Choose the metapaths of one topic with the best scores, of equal ones the shorter; arguments as below.
+    """Choose the best metapaths of one topic, of equal ones the shorter; arguments as for `_choose_varied`.
 
     Those far below the best are left out: no ranking of answers considers their ends.
     """

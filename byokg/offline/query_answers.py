@@ -210,13 +210,15 @@ class QueryAnswers:
 
         No query graph is searched for if even a certain one, with any number of the values named, would lose.
         """
-        view = self._read(text[: SEARCH.characters])  # a longer one has no answer
+        if len(text) > SEARCH.characters:
+            return None
+        view = self._read(text)
         most = min(SEARCH.valued, len(view.counts) + sum(any(test.property.name for test in of) for of in view.spans))
         extremes = [choice_features(count, sure, other) for count in range(most + 1) for sure in (0.0, 1.0)]
-        if (
-            max(weighted(np.array(extremes), self.weights.choice)) <= SEARCH.margin
-            or (answer := self.answer(text)) is None
-        ):
+        if weighted(np.array(extremes), self.weights.choice).max() <= SEARCH.margin:
+            return None
+        answer = self.answer(text)
+        if answer is None:
             return None
         features = choice_features(count_valued(answer.best.graph), answer.probability, other)
         return answer if weighted(features, self.weights.choice) > SEARCH.margin else None

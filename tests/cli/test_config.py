@@ -684,13 +684,14 @@ class TestRetrievers:
         words = ["pipeline=path", *(f"pipeline.retrievers.my_{option}={option}" for option in names)]
         found = read_settings(words).components["pipeline"]["retrievers"]
         assert list(found) == ["path", *(f"my_{option}" for option in names)]
-        again = read_settings([*words, "pipeline.retrievers.my_text=null"]).components["pipeline"]["retrievers"]
-        assert again == {**found, "my_text": None}
+        off = (f"pipeline.retrievers.my_{option}=null" for option in names)
+        again = read_settings([*words, *off]).components["pipeline"]["retrievers"]
+        assert again == {"path": found["path"], **dict.fromkeys(list(found)[1:])}
         for option in names:
             own = yaml.safe_load((CONFIGS / RETRIEVERS / f"{option}.yaml").read_text("utf-8"))
             assert found[f"my_{option}"].items() >= own.items()
-        replaced = read_settings(["pipeline=path", "pipeline.retrievers.path=text"]).components["pipeline"]
-        assert replaced["retrievers"] == {"path": found["my_text"]}
+            replaced = read_settings(["pipeline=path", f"pipeline.retrievers.path={option}"]).components["pipeline"]
+            assert replaced["retrievers"] == {"path": found[f"my_{option}"]}
         assert "no option; nearest: agentic; options of pipeline.retrievers: agentic, bfsql" in refusal(
             "pipeline.retrievers.another=agentik"
         )
