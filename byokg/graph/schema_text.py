@@ -277,7 +277,8 @@ class SchemaRenderer:
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
         notes: lines before every text, which count towards its budget, or a function that returns them on first use.
         near: distance of relations to entities, and names of types; None leaves both out of account.
-        values: returns the values of properties, or None if they are not at hand.
+        values: returns the values of properties of nodes, or None if they are not at hand.
+        edge_values: the same of edges.
     """
 
     def __init__(
@@ -288,9 +289,10 @@ class SchemaRenderer:
         notes: str | Callable[[], str] = "",
         near: Nearness | None = None,
         values: Callable[[], ValueSource | None] = lambda: None,
+        edge_values: Callable[[], ValueIndex | None] = lambda: None,
     ) -> None:
         self._embedder, self._count, self._told = embedder, count_tokens, notes
-        self._near, self._find_values = near, values
+        self._near, self._find_values, self._find_edge_values = near, values, edge_values
         self._rendered = lru_cache(_HELD)(self._render)
         self._read: Callable[[], Schema] | None = None
         self._reading = Lock()
@@ -313,7 +315,8 @@ class SchemaRenderer:
         self._notes = self._told if isinstance(self._told, str) else self._told()
         # Most edges first: the order for an uninformative question.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
-        self._entries = [_Entry.of(relation, count_tokens) for relation in ordered]
+        of_edges = self._find_edge_values() if any(relation.properties for relation in ordered) else None
+        self._entries = [_Entry.of(relation, count_tokens, of_edges) for relation in ordered]
         self._tokens = np.array([entry.tokens for entry in self._entries], np.int64)
         self._untyped = not any(schema.node_properties.values()) and not any(map(_typed, schema.relations))
         self._places = {relation.name: place for place, relation in enumerate(ordered)}
@@ -469,10 +472,12 @@ class _Entry:
     types: tuple[str, ...]
 
     @classmethod
-    def of(cls, relation: RelationSchema, count: Callable[[str], int]) -> _Entry:
+    def of(cls, relation: RelationSchema, count: Callable[[str], int], values: ValueIndex | None = None) -> _Entry:
+        """Write a relation; of properties that store numbers or dates as texts, the `values` give kind and range."""
         head, tail, name = _end(relation.domain), _end(relation.range), _shown(relation.name)
         details = "".join(
-            f", {_property(detail)}" for detail in _details(relation.properties, relation.property_details)
+            f", {_edge_property(values, relation.name, detail)}"
+            for detail in _details(relation.properties, relation.property_details)
         )
         few = f"({relation.count})" if relation.count < _FEW else ""
         typed, arrow = bool(head or tail), "-" if relation.symmetric else "->"
@@ -886,6 +891,13 @@ def _property(detail: PropertySchema) -> str:
     kind = f": {detail.kind}" if detail.kind else ""
     values = ", ".join(map(_value, detail.examples))
     return f"{_shown(detail.name)}{kind}{f', e.g. {values}' if values else ''}"
+
+
+def _edge_property(index: ValueIndex | None, relation: str, detail: PropertySchema) -> str:
+    """Write a property of edges: by its values if these are numbers or dates stored as texts, else with examples."""
+    found = _describe(index, relation, detail)
+    plain = found is None or found.start == f"{_shown(detail.name)}: {detail.kind or 'string'}"
+    return _property(detail) if found is None or plain else f"{found.start}{found.values}"
 
 
 def _value(value: Value) -> str:

@@ -15,6 +15,7 @@ from byokg.arrays import Float64
 from byokg.errors import ConfigError, shares
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes, schema_ahead
+from byokg.graph.value_indexes import values_at_hand
 from byokg.index.embedders import Embedder, LabelTranslator, compare_rows, exact, is_multilingual, shipped_embedder
 from byokg.linking.entities import EntityLinker
 from byokg.llm.shown_names import ShownNames
@@ -267,9 +268,8 @@ class Parts:
         """Renders the part of the graph's schema that is relevant to a question; the schema is read at once."""
         notes = partial(query_notes, self.store)
         schema, near = schema_ahead(self.store), Nearness(self.store)
-        return SchemaRenderer(
-            schema, self.embedder, self.count_tokens, notes, near, values=lambda: self.entities.values
-        )
+        values, edge_values = lambda: self.entities.values, partial(values_at_hand, self.store, of_edges=True)
+        return SchemaRenderer(schema, self.embedder, self.count_tokens, notes, near, values, edge_values)
 
     @cached_property
     def relations(self) -> RelationMatcher:

@@ -202,7 +202,7 @@ def types_text(node: Node) -> str:
 def node_text(node: Node) -> str:
     """Write a node with its types and its properties."""
     name = UNNAMED if is_identifier(node.name) else clean(node.name)
-    facts = ", ".join(f"{clean(key)}: {value_text(value)}" for key, value in node.properties.items())
+    facts = ", ".join(f"{clean(key)}: {property_text(value)}" for key, value in node.properties.items())
     return " ".join(part for part in (name, f"({types_text(node)})" if node.type else "", facts) if part)
 
 
@@ -282,7 +282,7 @@ def notes(properties: Properties) -> tuple[str, ...]:
     """Return an edge's properties one by one: its validity time first, then the rest as `key: value`."""
     if not properties:
         return ()
-    parts = (f"{clean(key)}: {value_text(value)}" for key, value in properties.items() if key not in _TIMES)
+    parts = (f"{clean(key)}: {property_text(value)}" for key, value in properties.items() if key not in _TIMES)
     return (*_span(properties), *parts)
 
 
@@ -330,6 +330,20 @@ def value_text(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return clean(value) if isinstance(value, str) else f"{value}"
+
+
+_ENCODED = re.compile(r"[0-9A-Za-z+/=_-]{100,}")
+"""Encoded bytes, such as a picture: no text, list or address, all of which have other signs."""
+
+_HEAD = 20
+"""Characters of them that are written."""
+
+
+def property_text(value: Value) -> str:
+    """Write a property of a node or an edge: encoded bytes by their beginning and length."""
+    if isinstance(value, str) and _ENCODED.fullmatch(value):
+        return f"{value[:_HEAD]}… ({len(value):,} characters)"
+    return value_text(value)
 
 
 _TIMES = ("start", "end", "time")

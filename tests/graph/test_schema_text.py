@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.graph.value_indexes import values_at_hand
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.values import ValueLinker
 from byokg.text.names import estimate_tokens
@@ -262,6 +264,18 @@ class TestValues:
         assert "  rank: string" in text
         assert '  paint: string, e.g. "paint 12"\n' in text
         assert "born" not in text
+
+    def test_numbers_and_dates_that_edges_store_as_texts_are_ranges(self) -> None:
+        # o1 -holds {price, since, note}-> p1, six times
+        edges = [
+            edge(f"o{at}", "holds", "p1", price=f"{at}.50", since=f"1998-02-0{at}", note=f"n{at}") for at in range(1, 7)
+        ]
+        nodes = [node(f"o{at}", "Order") for at in range(1, 7)]
+        graph = ColumnarGraph.from_records([*nodes, node("p1", "Product")], edges)
+        of_edges = partial(values_at_hand, graph, of_edges=True)
+        text = SchemaRenderer(graph.schema(), edge_values=of_edges).render().text
+        assert 'price: string of numbers (does not sort), "1.50" to "6.50", ' in text
+        assert 'since: string yyyy-mm-dd, "1998-02-01" to "1998-02-06", note: string, e.g. "n1"' in text
 
     def test_every_property_comes_before_all_values_of_one(self, renderer: SchemaRenderer) -> None:
         whole = renderer.render("")

@@ -93,6 +93,14 @@ class TestItems:
         node = Node(A, "Ann", "Person", {"born": 1970, "city": "Lima"})
         assert verbalize(NodeEvidence("bfsql", 1.0, node), {}) == "Ann (Person) born: 1970, city: Lima"
 
+    def test_encoded_bytes_are_shown_by_their_beginning_and_length_and_addresses_whole(self) -> None:
+        page = f"https://example.org/{'a' * 150}"
+        node = Node(A, "Ann", "Person", {"picture": "0x15" * 50, "page": page})
+        assert verbalize(NodeEvidence("r", 1, node), NAMES) == (
+            f"Ann (Person) picture: {'0x15' * 5}… (200 characters), page: {page}"
+        )
+        assert note({"seal": "ab" * 60}) == f"seal: {'ab' * 10}… (120 characters)"
+
     def test_rows_are_a_small_table_under_their_query(self) -> None:
         item = RowsEvidence(
             "query",
