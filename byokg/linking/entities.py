@@ -48,6 +48,7 @@ from byokg.types import (
 )
 
 if TYPE_CHECKING:
+    from byokg.index.values import ValueMatch
     from byokg.linking.values import ValueLinker
 
 _THRESHOLD = 0.3
@@ -514,6 +515,21 @@ class EntityLinker:
             LinkedEntity(node.id, node.name, mention, "value", match.score, (match,)) for node in self.store.nodes(ids)
         )
 
+    def _is_value(self, text: str) -> bool:
+        """True if a text is a value of a property, and no part of the names of the nodes with that value."""
+        equal = [] if self.values is None or self.method == "exact" else self.values.index.find(text, limit=_POOL)
+        held = [one for one in equal if one.exact and isinstance(one.value, str)]
+        return bool(held) and not any(map(self._is_part_of_names, held))
+
+    def _is_part_of_names(self, value: ValueMatch) -> bool:
+        """True if half of the nodes with a value, or more, have its words in their names, as with a surname."""
+        from byokg.graph.value_indexes import nodes_holding
+
+        numbers = nodes_holding(self.store, value.type, value.property, value.value, _POOL)
+        words = set(split_words(str(value.value)))
+        names = self.store.names_at(np.array(numbers, np.int64))
+        return 2 * sum(words <= set(split_words(name)) for name in names) >= len(names)
+
     def candidates(self, mention: Mention, question: str = "") -> tuple[LinkedEntity, ...]:
         """Return the nodes one mention may mean, best first. See `link_all`."""
         return self.link_all([mention], question)[0]
@@ -545,7 +561,7 @@ class EntityLinker:
             self._settle(search)
         open_groups = [group for group in groups if len(group) == 1 or not any(each.candidates for each in group)]
         unsettled = [each for group in open_groups for each in group if not each.settled and not each.mention.ids]
-        self._approximate(unsettled)
+        self._approximate([each for each in unsettled if not self._is_value(each.mention.text)])
         searches = [_joined(mention, group) for mention, group in zip(mentions, groups, strict=True)]
         facts = self._facts(searches)
         self._rank(searches, facts, question)

@@ -219,8 +219,11 @@ class ValueLinker:
         """True for a number that is the value of a property, by the words around it.
 
         They name the property, or for a year its type; for an id the last word of the property (`user ID 7`). A hyphen
-        joins it to its unit (`45-second`).
+        joins it to its unit (`45-second`). Before a word for a type a number counts nodes (`3 products`), unless it may
+        be a year.
         """
+        if len(mention.text) != _YEAR and self._context.names_type(words, mention.end):
+            return False
         best = mention.matches[0]
         kept = self.index.property(best.type, best.property)
         around = words, mention.start, mention.end
@@ -489,6 +492,10 @@ class ValueContext:
         ]
         worth = (max(_FAR, 1 - _PROPERTY * distance) * self.likeness(cue, label) for distance, cue in cues)
         return max(worth, default=0.0)
+
+    def names_type(self, words: Sequence[QuestionWord], end: int) -> bool:
+        """True if the word next to a mention that ends there names a type."""
+        return next((singular(word.folded) in self._types for word in words if word.start >= end), False)
 
     def _typed(self, cue: str, type: str) -> float:
         """Return how well a word means a type, or less so one next to it in the graph."""

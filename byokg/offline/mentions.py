@@ -18,7 +18,8 @@ from byokg.linking.parts import Parts
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.lexicon import SILENT, rule
 from byokg.offline.schema_linking import LabelSimilarity, SampledStatistics, SchemaStatistics, WordSettings
-from byokg.text.names import WORD, hints, normalize_name, other_names, stands_within
+from byokg.text.names import WORD, hints, normalize_label, normalize_name, other_names, stands_within
+from byokg.text.values import read_literal
 from byokg.types import EntityId, Mention
 
 
@@ -65,7 +66,7 @@ class SpottingSettings:
     """of which one is explained by relations less than this."""
     part: float = 0.5
     """Share of the best one's worth from which a lower-case part of a name counts beside it,"""
-    part_worth: float = 1.0
+    part_worth: float = 1.5
     """if it is worth more than this."""
     most: int = 3
     """Mentions at most."""
@@ -103,8 +104,10 @@ class MentionSpotter:
         familiar: Callable[[str], bool] = lambda word: False,
         settings: SpottingSettings | None = None,
         is_type: Callable[[str], bool] = lambda word: False,
+        is_property: Callable[[str], bool] = lambda word: False,
     ) -> None:
-        self._is_type, self._entities, self._importance = is_type, entities, importance
+        self._is_type, self._is_property = is_type, is_property
+        self._entities, self._importance = entities, importance
         self._explained, self._familiar = explained, familiar
         self.settings = settings or SpottingSettings()
 
@@ -116,19 +119,22 @@ class MentionSpotter:
         outweighs all of these. Only without either, misspelt names are searched everywhere.
         """
         words = _Words(text)
-        content = [at for at, word in enumerate(words.folded) if len(word) >= _LIMITS.letters and _tells(word)]
+        telling = [at for at, word in enumerate(words.folded) if len(word) >= _LIMITS.letters and _tells(word)]
+        content = [at for at in telling if not self._labels(words, at)]
         strange = [at for at in content if self._strange(words.folded[at])]
         plain = self._exact(words)
         exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
         named = {position for _, mention in exact for position in words.within(mention)}
         found = [*exact, *self._misspelt(words, content if exact and not plain else strange)]
         most = max((worth for worth, _ in found), default=0.0)
-        lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
+        lone = [at for at in content if at not in named and self._lone(words, at, most)]
         least = min(most, max(self.settings.part * most, self.settings.part_worth))
         parts = self._surnames(words, lone)
         found += [part for part in parts if part[0] > (least if part[1].text.islower() else most)]
         if not found:
             found = self._misspelt(words, content)
+        dates = words.dates()
+        found = [one for one in found if not any(_is_inside(one[1], date) for date in dates)]
         found.sort(key=lambda item: (-item[0], item[1].start, -item[1].end))
         kept: list[Mention] = []
         for worth, mention in found:
@@ -258,10 +264,10 @@ class MentionSpotter:
         found = []
         for position in around[: self.settings.most]:
             first = last = position
-            while first > 0 and self._unexplained(words.folded[first - 1]) and position - first < _LIMITS.beside:
+            while first > 0 and self._unexplained(words, first - 1) and position - first < _LIMITS.beside:
                 first -= 1
             end = min(len(words.folded), position + _LIMITS.beside + 1)
-            while last + 1 < end and self._unexplained(words.folded[last + 1]):
+            while last + 1 < end and self._unexplained(words, last + 1):
                 last += 1
             runs = [(at, to) for at in range(first, position + 1) for to in range(position, last + 1)]
             mentions = [words.mention(*run) for run in runs]
@@ -276,17 +282,24 @@ class MentionSpotter:
             found.append(max(zip(worths, mentions, strict=True), key=lambda one: one[0]))
         return found
 
-    def _unexplained(self, word: str) -> bool:
-        """True if a word has a meaning that no relation explains, and names no type."""
-        return _tells(word) and self._explained(word) < self.settings.strange and not self._is_type(word)
+    def _labels(self, words: _Words, at: int) -> bool:
+        """True if a word names a type, or is a part of a property's name and no name by its capital."""
+        word = words.folded[at]
+        return self._is_type(word) or (self._is_property(word) and not words.capital(at))
 
-    def _lone(self, word: str, most: float) -> bool:
+    def _unexplained(self, words: _Words, at: int) -> bool:
+        """True if a word has a meaning that no relation explains, and names no type or property."""
+        word = words.folded[at]
+        return _tells(word) and self._explained(word) < self.settings.strange and not self._labels(words, at)
+
+    def _lone(self, words: _Words, at: int, most: float) -> bool:
         """True if a word occurs in names, and nothing else explains it: an informative one, or none of everyday.
 
         If no name weighs much, it may be explained in part.
         """
-        telling = self._unexplained(word) and (self._importance(word) >= 1 or not self._familiar(word))
-        half = most < self.settings.little and self._told(word) > self.settings.half_told and not self._is_type(word)
+        word = words.folded[at]
+        telling = self._unexplained(words, at) and (self._importance(word) >= 1 or not self._familiar(word))
+        half = most < self.settings.little and self._told(word) > self.settings.half_told
         return (telling or half) and self._entities.names.has_word(normalize_name(word))
 
     def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
@@ -326,6 +339,10 @@ class _Words:
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
 
+    def capital(self, at: int) -> bool:
+        """True if a word within the text begins with a capital."""
+        return at > 0 and self._spans[at].group()[:1].isupper()
+
     def hinting(self) -> list[tuple[int, int]]:
         """Return first and last word of the runs that may have another name."""
         found = []
@@ -344,9 +361,23 @@ class _Words:
             before.endswith("#") or _ID.search(before) is not None or (before[-1:] in _QUOTES and after[:1] in _QUOTES)
         )
 
+    def dates(self) -> list[Mention]:
+        """Return the dates of several words (`October 30, 2014`)."""
+        digits = [any(map(str.isdigit, word)) for word in self.folded]
+        pairs = (
+            (first, last) for first in range(len(digits)) for last in range(first + 1, min(first + 4, len(digits)))
+        )
+        runs = [self.mention(first, last) for first, last in pairs if any(digits[first : last + 1])]
+        return [run for run in runs if (read := read_literal(run.text)) is not None and read.kind == "date"]
+
     def within(self, mention: Mention) -> list[int]:
         """Return the positions of a mention's words."""
         return [at for at, span in enumerate(self._spans) if mention.start <= span.start() < mention.end]
+
+
+def _is_inside(mention: Mention, other: Mention) -> bool:
+    """True if a mention is a part of another one, and not all of it."""
+    return other.start <= mention.start and mention.end <= other.end and mention.text != other.text
 
 
 def _tells(word: str) -> bool:
@@ -402,6 +433,12 @@ def spotter_of(
         explained: how well some relation of the graph explains a word, in [0, 1].
     """
     static, answer_types = shipped_embedder(), AnswerTypePredictor(statistics)
+
+    @cache
+    def properties() -> frozenset[str]:
+        held = {} if statistics.grows else entities.store.schema().node_properties
+        return frozenset(word for names in held.values() for name in names for word in normalize_label(name).split())
+
     return MentionSpotter(
         entities,
         lru_cache(1 << 14)(static.importance),
@@ -409,6 +446,7 @@ def spotter_of(
         # Rare and misspelt words fall into pieces.
         familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
         is_type=lru_cache(1 << 14)(lambda word: not statistics.grows and bool(answer_types.type_named(word))),
+        is_property=lambda word: word in properties(),
     )
 
 

@@ -6,7 +6,7 @@ The parts that differ by question stand at the end of a prompt, so that provider
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -30,7 +30,7 @@ from byokg.pipelines.instrumentation import StageClock
 from byokg.pipelines.loop import ENDED, KGLinker, is_new, propose_and_link, retrieve_all
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
-from byokg.text.names import normalize_label, normalize_name
+from byokg.text.names import FUNCTION_WORDS, normalize_label, normalize_name
 from byokg.text.values import read_literal
 from byokg.types import (
     Answer,
@@ -208,8 +208,10 @@ class Lean:
         words = set(normalize_name(question.text).split())
         met: list[Evidence] = []
         for node in self.parts.store.nodes(ends):
-            named = {key: value for key, value in node.properties.items() if words & set(normalize_label(key).split())}
-            if named:
+            shares = {key: _share(key, words) for key, value in node.properties.items() if value != node.name}
+            best = max(shares.values(), default=0.0)
+            named = {key: node.properties[key] for key, share in shares.items() if share == best}
+            if best > 0:
                 met.append(NodeEvidence(STAGE, 0.0, replace(node, properties=named)))
         return met
 
@@ -225,6 +227,12 @@ class Lean:
         )
         schema = reply_schema([*self.parts.prompts["lean"].tags, *self.reader.written_tags])
         return self.parts.model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
+
+
+def _share(label: str, words: Collection[str]) -> float:
+    """Return the share of a label's words that are among some others."""
+    told = [word for word in normalize_label(label).split() if word not in FUNCTION_WORDS]
+    return sum(word in words for word in told) / max(1, len(told))
 
 
 def _narrowed(context: Context) -> Context:

@@ -147,6 +147,13 @@ def test_mentions_are_found_longest_first() -> None:
     ]
 
 
+def test_a_number_before_a_word_for_a_type_counts_its_nodes() -> None:
+    products = [Node(EntityId(f"p{at}"), f"p{at}", "Product", {"level": str(at % 4)}) for at in range(9)]
+    linker = ValueLinker(ColumnarGraph.from_records(products, []))
+    assert linker.find_mentions("which level has more than 3 products") == ()
+    assert [one.text for one in linker.find_mentions("products of level 3")] == ["3"]
+
+
 @pytest.mark.parametrize("day_first", [True, False])
 def test_dates_of_a_column_are_found_in_every_format(day_first: bool) -> None:
     draw = random.Random(0)

@@ -411,6 +411,17 @@ def test_mentions_that_are_values_link_to_nodes_and_constraints() -> None:
     assert [str(one) for one in linked.values] == ["Officer.badge = 70-5119724"]
 
 
+def test_a_value_is_no_similar_name_unless_it_is_a_part_of_the_names_of_its_nodes() -> None:
+    # France is the country of three customers, one of which has it in its name; Powell is a surname.
+    shops, officers = ("France restauration", "Bon app", "Vins"), ("Ann Powell", "Bea Powell")
+    nodes = [node(name, "Customer", country="France") for name in shops]
+    nodes += [node(name, "Officer", surname="Powell") for name in officers]
+    linker = EntityLinker(ColumnarGraph.from_records(nodes, []), top_k=2)
+    assert linker.candidates(Mention("France")) == ()
+    assert [one.id for one in linker.candidates(Mention("Frances restauration"))] == ["France restauration"]
+    assert [one.id for one in linker.candidates(Mention("Powell"))] == list(officers)
+
+
 class TestWellKnownNodes:
     @pytest.fixture
     def graph(self) -> ColumnarGraph:

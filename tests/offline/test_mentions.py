@@ -241,6 +241,22 @@ def test_a_word_for_a_type_is_no_part_of_a_name() -> None:
     assert spotted(typed, "list Dairy Products") == ["Dairy Products"]
 
 
+def test_a_word_of_a_property_is_no_part_of_a_name_unless_it_has_a_capital() -> None:
+    graph = ColumnarGraph.from_records([Node(EntityId("c"), "Victuailles en stock", "Customer")], [])
+    labelled = MentionSpotter(
+        EntityLinker(graph), lambda word: 2.0, lambda word: 0.0, is_property=lambda word: word == "stock"
+    )
+    assert spotted(labelled, "the most units in stock") == []
+    assert spotted(labelled, "the most units in Stock") == ["Stock"]
+    assert spotted(labelled, "the address of victuailles en stock") == ["victuailles en stock"]
+
+
+def test_a_part_of_a_date_is_no_mention() -> None:
+    names = spotter("October", "Alien", "2014-10-30")
+    assert spotted(names, "was Alien shown before October 30, 2014") == ["Alien"]
+    assert spotted(names, "was Alien shown in October") == ["Alien", "October"]
+
+
 def test_nothing_is_found_inside_a_word() -> None:
     assert spotted(spotter("Slovene", "Aras", "Mera"), "what is love") == []
     assert spotted(spotter("Slovene", "Aras", "Mera"), "where is Laras") == []
