@@ -248,6 +248,11 @@ class Schema(Tabular):
     sampled: str = ""
     """Extent of the sample and its uncertainty; empty after a full scan."""
 
+    @cached_property
+    def relations_by_name(self) -> Mapping[str, RelationSchema]:
+        """The relations by their names."""
+        return {relation.name: relation for relation in self.relations}
+
     def _table(self) -> TableView:
         sampled = f" ({self.sampled})" if self.sampled else ""
         rows = (

@@ -159,7 +159,9 @@ class LlmLinker:
         else. A name in the question or in `shown`, the graph context of the prompt, is no FINISH.
         """
         shown = f"{question.text}\n{shown}"
-        ended = {tag for tag in self.tags if tag != "entities" and self._is_finish(text, tag, shown)}
+        ended = set()
+        if "FINISH" in text.upper():  # few replies have the word
+            ended = {tag for tag in self.tags if tag != "entities" and self._is_finish(text, tag, shown)}
         asked = {task for task in self.tasks if task not in ended}
         known = question_names(question.text)
         entities = Listing()

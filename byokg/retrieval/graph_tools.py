@@ -571,7 +571,7 @@ def _notes(tools: GraphTools, queryable: QueryStore, query: str, empty: bool) ->
 
 def _schema_page(schema: Schema, relations: Sequence[str], room: int) -> Json:
     """Return node types by their number, and some predicates, as many as fit into a number of tokens."""
-    named = {relation.name: relation for relation in schema.relations}
+    named = schema.relations_by_name
     counts = sorted(schema.node_types.items(), key=lambda item: (-item[1], item[0]))
     types = [
         {"entity_type": name, "count": count, "properties": list(schema.node_properties.get(name, ()))}

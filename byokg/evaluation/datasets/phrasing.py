@@ -58,7 +58,7 @@ class Phrases:
     """
 
     def __init__(self, schema: Schema, dates: Collection[str] = ()) -> None:
-        self._relations = {relation.name: relation for relation in schema.relations}
+        self._relations = schema.relations_by_name
         self._dates = frozenset(dates)
         self._said = cache(self._read_phrases)
 

@@ -150,13 +150,16 @@ class Finding:
     """Existing names, the most similar first."""
 
 
-def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = ("id", "name")) -> list[Finding]:
+def lint_cypher(
+    text: str, schema: Schema, known_properties: Collection[str] = ("id", "name"), base_label: str = ""
+) -> list[Finding]:
     """Compare an openCypher query with a schema.
 
     Args:
         text: a query that passed `check_cypher`.
         schema: the graph's schema.
         known_properties: properties that every node has, in the schema or not.
+        base_label: label that every node has besides its own ones, if there is one.
 
     Returns:
         Findings in the order of the text; none if the schema is empty.
@@ -167,9 +170,9 @@ def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = (
     query = read(text, parse_cypher)
     return _placed(
         text,
-        _labels(query.labels, schema),
+        _labels(query.labels, schema, base_label),
         _properties(query.properties, schema, frozenset(known_properties)),
-        _directions(query.edges, schema),
+        _directions(query.edges, schema, base_label),
     )
 
 
@@ -220,9 +223,9 @@ def _unknown(kind: Kind, what: str, name: Name, known: Collection[str], where: s
     return _UnplacedFinding(kind, name, f"{where} has no {what} {name.text!r}{hint}", near)
 
 
-def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_UnplacedFinding]:
-    node_types = {label for label in schema.node_types if label}
-    relations = {relation.name for relation in schema.relations}
+def _labels(uses: tuple[LabelUse, ...], schema: Schema, base: str) -> Iterator[_UnplacedFinding]:
+    node_types = {label for label in (*schema.node_types, base) if label}
+    relations = schema.relations_by_name
     for use in uses:
         name = use.name
         if use.kind == "edge":
@@ -235,13 +238,12 @@ def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_UnplacedFin
 def _properties(
     uses: tuple[PropertyUse, ...], schema: Schema, everywhere: frozenset[str]
 ) -> Iterator[_UnplacedFinding]:
-    of_relation = {relation.name: relation.properties for relation in schema.relations}
-    of = schema.node_properties if schema.node_properties else {}
-
     @cache
     def of_owner(owner: Binding) -> tuple[Mapping[str, tuple[str, ...]], list[str], set[str]] | None:
         """Return the properties of each label, those of the labels that there are, and the properties they have."""
-        tables = of if owner.kind == "node" else of_relation
+        tables: Mapping[str, tuple[str, ...]] = schema.node_properties
+        if owner.kind != "node":
+            tables = {name: relation.properties for name, relation in schema.relations_by_name.items()}
         owners = [name for name in owner.names if name in tables]
         if len(owners) < len(owner.names) or not any(tables[name] for name in owners or tables):
             return None  # an unknown label is a finding of its own
@@ -265,14 +267,16 @@ def _properties(
         yield _UnplacedFinding("property", use.name, message, found.nearest)
 
 
-def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_UnplacedFinding]:
-    relations = {relation.name: relation for relation in schema.relations}
+def _directions(edges: tuple[EdgeUse, ...], schema: Schema, base: str) -> Iterator[_UnplacedFinding]:
+    relations = schema.relations_by_name
     for edge in edges:
         if not edge.single or not edge.types or any(name.text not in relations for name in edge.types):
             continue
-        if any(label not in schema.node_types for label in (*edge.head.names, *edge.tail.names)):
+        if any(label not in schema.node_types and label != base for label in (*edge.head.names, *edge.tail.names)):
             continue
         of = [relations[name.text] for name in edge.types]
+        if base:
+            of = [replace(each, domain=(*each.domain, base), range=(*each.range, base)) for each in of]
         if edge.directed and all(relation.symmetric for relation in of):
             name = edge.types[0]
             message = (
@@ -417,20 +421,12 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
 
 def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
     everywhere: tuple[str, ...] = ()
-    if base := getattr(store, "base_label", None):
-        # Every node of an embedded engine has this label besides its own one. Queries use few relations.
-        relations = [
-            replace(relation, domain=(*relation.domain, base), range=(*relation.range, base))
-            if relation.name.replace("`", "``") in text
-            else relation
-            for relation in schema.relations
-        ]
-        schema = replace(schema, relations=tuple(relations), node_types={**schema.node_types, base: 0})
+    if base := getattr(store, "base_label", ""):
         keys = (getattr(store, key, "") for key in ("id_property", "name_key"))
         everywhere = tuple(dict.fromkeys((*_EVERYWHERE, *filter(None, keys))))
     elif identity := getattr(store, "id_property", None):
         everywhere = (identity,)
-    return lint_cypher(text, schema, everywhere)
+    return lint_cypher(text, schema, everywhere, base)
 
 
 def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
