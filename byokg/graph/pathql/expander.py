@@ -19,7 +19,7 @@ from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Automaton
 from byokg.graph.sorted_ids import distinct, fold_repeats, rows_at, spread
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import Caps, expand
 from byokg.types import Triple, Value
 
@@ -300,8 +300,8 @@ class StoreExpander(EdgeExpander):
 
     def __init__(self, store: GraphStore, automaton: Automaton, options: StepOptions) -> None:
         super().__init__(store, automaton, options)
-        self._met: dict[int, tuple[int, int, int, bool]] = {}
-        """Head, relation and tail of the edges that were walked, and True for undirected ones."""
+        self._met: list[Int64] = []
+        """Number, head, relation and tail of the edges that were walked, and 1 for undirected ones: (M, 5) each."""
         self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
         """For each direction nodes whose steps are known, ascending, where those of each begin, and these."""
 
@@ -332,8 +332,8 @@ class StoreExpander(EdgeExpander):
             inverse = head[:, step] != vertices[:, step]
             vertices[:, step + 1] = np.where(inverse, head[:, step], tail[:, step])
             labels[:, step] = (edge[:, step] << 1) + inverse
-        met = found.reshape(-1, 4).tolist()
-        self._met.update((number, (one, kind, other, False)) for one, kind, other, number in met)
+        met = found.reshape(-1, 4)
+        self._met.append(np.column_stack((met[:, 3], met[:, :3], np.zeros(len(met), np.int64))))
         keys = np.stack((labels & 1, labels), axis=2).reshape(len(labels), -1)
         order = np.lexsort(keys.T[::-1])
         return vertices[order], labels[order]
@@ -366,11 +366,30 @@ class StoreExpander(EdgeExpander):
             if np.array_equal(known.take(place, mode="clip"), vertices):
                 origin, row = spread(bounds[place], bounds[place + 1] - bounds[place])
                 return StepRows(origin, steps.far.take(row), steps.label.take(row))
-        return super()._steps(vertices, backward)
+        nodes = vertices // self.states
+        if self._automaton.single is None or backward or not self._are_few_edges(nodes):
+            return super()._steps(vertices, backward)
+        relation, inverse, after = self._automaton.single[:, vertices % self.states]
+        parts, caps = [], Caps(per_relation=self._options.most)
+        for turned, direction in enumerate((Direction.OUT, Direction.IN)):
+            if not (places := np.flatnonzero((inverse == turned) & (relation >= 0))).size:
+                continue
+            wanted = relation[places]
+            batch = expand(self._store, nodes[places], direction, distinct(wanted), caps).edges
+            rows = np.flatnonzero(batch.relation == wanted[batch.origin])
+            origin, far, label = self._taken(batch, _ways(batch, backward)[0], rows)
+            parts.append(StepRows(places[origin], far * self.states + after[places[origin]], label))
+        return _joined(parts)
+
+    def _are_few_edges(self, nodes: Int64) -> bool:
+        degrees = self._store.degrees(nodes)
+        return degrees is not None and int(degrees.sum()) <= _READ_AT_ONCE
 
     def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
-        met = np.array([self._met[edge] for edge in edges.tolist()], np.int64).reshape(-1, 4)
-        head, relation, tail, undirected = met.T
+        met = np.concatenate((np.empty((0, 5), np.int64), *self._met))
+        numbers, first = np.unique(met[:, 0], return_index=True)
+        self._met = [met := met[first]]
+        _, head, relation, tail, undirected = met[np.searchsorted(numbers, edges)].T
         return head, relation, tail, undirected.astype(np.bool_)
 
     def _walked(self, nodes: Int64, before: int, after: int, backward: bool) -> tuple[Int64, Int64, Int64]:
@@ -386,21 +405,27 @@ class StoreExpander(EdgeExpander):
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
         caps = Caps(per_relation=self._options.most if relations is not None and len(relations) == 1 else None)
         batch = expand(self._store, nodes, direction, relations, caps).edges
-        against = batch.inverse ^ backward
         kinds = self._automaton.classes.take(batch.relation)
-        far = batch.other.astype(np.int64)
-        loop = batch.head == batch.tail
-        undirected = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
-        against &= ~undirected | loop
+        against, loop, undirected = _ways(batch, backward)
         kept = table[kinds, np.where(undirected, LOOP, against)]
         if self._automaton.both_ways:
             kept = np.where(loop, table[kinds, LOOP] & (against != forward), kept)
-        rows = np.flatnonzero(kept)
-        label = (batch.edge[rows].astype(np.int64) << 1) + against[rows]
-        columns = (batch.head, batch.relation, batch.tail, undirected)
-        ends = zip(*(column[rows].tolist() for column in columns), strict=True)
-        self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
-        return batch.origin[rows], far[rows], label
+        return self._taken(batch, against, np.flatnonzero(kept))
+
+    def _taken(self, batch: EdgeBatch, against: Bools, rows: Int64) -> tuple[Int64, Int64, Int64]:
+        """Return position, far node and label of some edges, and remember their ends."""
+        undirected = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
+        columns = (batch.edge, batch.head, batch.relation, batch.tail, undirected)
+        self._met.append(np.column_stack([column[rows].astype(np.int64) for column in columns]))
+        far, label = batch.other[rows].astype(np.int64), batch.edge[rows].astype(np.int64) << 1
+        return batch.origin[rows], far, label + against[rows]
+
+
+def _ways(batch: EdgeBatch, backward: bool) -> tuple[Bools, Bools, Bools]:
+    """Return for each edge whether it is walked from tail to head, whether it is a loop, and if it is undirected."""
+    loop: Bools = batch.head == batch.tail
+    undirected = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
+    return (batch.inverse ^ backward) & (~undirected | loop), loop, undirected
 
 
 def steps_along(store: GraphStore, automaton: Automaton, options: StepOptions) -> EdgeExpander:
@@ -490,6 +515,9 @@ class MatchExpander:
 
 _BISECT_FROM = 8192
 """Where more edges than these would be looked at for few relations, each node's are bisected."""
+
+_READ_AT_ONCE = 8192
+"""Edges of some nodes up to which those of all wanted relations are read in one call."""
 
 _MOST_PAIRS = 2_000_000
 """Pairs of a node and a vertex of its match, held at a time; a query that needs more is cut."""
