@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import product, takewhile
 
 import numpy as np
 
@@ -219,10 +219,11 @@ class ValueLinker:
         """True for a number that is the value of a property, by the words around it.
 
         They name the property, or for a year its type; for an id the last word of the property (`user ID 7`). A hyphen
-        joins it to its unit (`45-second`). Before a word for a type a number counts nodes (`3 products`), unless it may
-        be a year.
+        joins it to its unit (`45-second`). Before a type, another number counts nodes (`3 products`, `3 most expensive
+        products`), unless it may be a year.
         """
-        if len(mention.text) != _YEAR and self._context.names_type(words, mention.end):
+        joined = question[mention.end : mention.end + 1] == "-"
+        if not joined and len(mention.text) != _YEAR and self._context.names_type(words, mention.end):
             return False
         best = mention.matches[0]
         kept = self.index.property(best.type, best.property)
@@ -230,9 +231,7 @@ class ValueLinker:
         if kept is not None and kept.kind == "identifier":
             last = split_words(split_label(best.property.replace("_", " ")))[-1:]
             return bool(last) and self._context.cued(*around, last[0]) >= _CUED
-        if question[mention.end : mention.end + 1] == "-" or (
-            self._context.cued(*around, best.property, but_types=True) >= _MEASURED
-        ):
+        if joined or self._context.cued(*around, best.property, but_types=True) >= _MEASURED:
             return True
         return len(mention.text) == _YEAR and self._context.cued(*around, best.type) >= _TYPED
 
@@ -374,6 +373,8 @@ _TYPE_SHARE = 0.6
 """Weight of the type beside the property."""
 _NEXT = 0.3
 """Worth of a word for a type next to the property's."""
+_DESCRIBED = 3
+"""Words among which the word for a type is that a number counts (`3 most expensive products`)."""
 _BEHIND = 1
 """Words that a cue behind the mention counts as farther away."""
 
@@ -494,8 +495,9 @@ class ValueContext:
         return max(worth, default=0.0)
 
     def names_type(self, words: Sequence[QuestionWord], end: int) -> bool:
-        """True if the word next to a mention that ends there names a type."""
-        return next((singular(word.folded) in self._types for word in words if word.start >= end), False)
+        """True if a word for a type follows a mention that ends there, next to it or behind what describes the type."""
+        after = [word.folded for word in words if word.start >= end][:_DESCRIBED]
+        return any(singular(word) in self._types for word in takewhile(_tells, after))
 
     def _typed(self, cue: str, type: str) -> float:
         """Return how well a word means a type, or less so one next to it in the graph."""

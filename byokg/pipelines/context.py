@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,20 @@ from byokg.linking.entities import ALIAS
 from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Emphasis, Line, fold_lines
 from byokg.retrieval.frontier import events_on
-from byokg.retrieval.verbalize import clean, disambiguate, feedback_text, names_of, types_text
-from byokg.text.names import estimate_tokens, is_identifier, normalize_name, on_one_line
+from byokg.retrieval.verbalize import TIMES, clean, disambiguate, feedback_text, names_of, types_text
+from byokg.text.names import (
+    FUNCTION_WORDS,
+    estimate_tokens,
+    is_identifier,
+    normalize_label,
+    normalize_name,
+    on_one_line,
+    related,
+    singular,
+)
 from byokg.text.values import read_literal
 from byokg.types import (
+    INVERSE,
     Cell,
     Context,
     EdgeCell,
@@ -36,6 +46,7 @@ from byokg.types import (
     Evidence,
     Feedback,
     Mention,
+    Node,
     NodeCell,
     NodeEvidence,
     Path,
@@ -271,6 +282,7 @@ class ContextWriter:
         asked = frozenset(item.id for item in ranked if _is_requested(item))
         names = names_of(self._store, ranked, _MOST_ENDS) | self._namesakes(context)
         guessed, likely = _guesses(context, names)
+        ranked, named = _beside_reading(self._store, ranked, guessed, names, context.question)
         emphasis = Emphasis((asked - guessed, likely, guessed), _met_twice(context))
         annotated = emphasis.apart[0] | likely
         walks = [item for item in ranked if isinstance(item, PathEvidence) and item.id in annotated]
@@ -282,6 +294,7 @@ class ContextWriter:
         lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events, twin_relations(self._store))
         complete = (item for item in ranked if isinstance(item, PathEvidence) and item.id in asked | guessed)
         whole = {item.id: len(item.relations) for item in complete}
+        emphasis = replace(emphasis, apart=(emphasis.apart[0], likely & named, guessed))
         ordered = self._ordered(_count_missing(self._store, lines, whole), ranked, emphasis, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
@@ -572,6 +585,65 @@ def _is_requested(item: Evidence) -> bool:
     if isinstance(item, PathEvidence | TripleEvidence):
         return item.asked
     return isinstance(item, RowsEvidence | NodeEvidence)
+
+
+def _beside_reading(
+    store: GraphStore, items: list[Evidence], guessed: frozenset[str], names: Mapping[EntityId, str], question: str
+) -> tuple[list[Evidence], frozenset[str]]:
+    """Return what stands beside the rows of a query that no model wrote, and the ids of guessed walks that matter most.
+
+    These are the likeliest walk, those whose relations all share a word with the question, and those that turn back
+    nowhere and end at a type in it. Other walks over several nodes with names are left out, unless they have one end,
+    and so are properties of edges without a word in the question, but for times. Without such rows, all evidence stays,
+    and all walks matter.
+    """
+    if not any(isinstance(item, RowsEvidence) and item.retriever == READ and item.rows for item in items):
+        return items, guessed
+    asked = [word for word in normalize_name(question).split() if word not in FUNCTION_WORDS]
+    walks = [item for item in items if isinstance(item, PathEvidence) and item.id in guessed]
+    best = max((item.score for item in walks), default=0.0)
+    ends = store.nodes([item.ends[0] for item in walks])
+    pairs = zip(walks, ends, strict=True)
+    named = frozenset(item.id for item, end in pairs if item.score == best or _is_named(item, end, asked))
+    kept: list[Evidence] = []
+    for item in items:
+        if not isinstance(item, PathEvidence) or item.id not in guessed:
+            kept.append(item)
+        elif item.id in named or len(item.ends) == 1 or not _passes_names(item, names):
+            kept.append(replace(item, paths=tuple(_without_properties(path, asked) for path in item.paths)))
+    return kept, named
+
+
+def _passes_names(walk: PathEvidence, names: Mapping[EntityId, str]) -> bool:
+    """True if a walk leads over nodes with names, or its nodes in between are unknown."""
+    between = [names[node] for path in walk.paths for node in path.nodes[1:-1]]
+    return len(walk.relations) > 1 and not (between and all(map(is_identifier, between)))
+
+
+def _is_named(walk: PathEvidence, end: Node, asked: Sequence[str]) -> bool:
+    """True if a question with some words has those of a walk's relations, or of the type of its end."""
+    relations = [step.removeprefix(INVERSE) for step in walk.relations]
+    if all(_has_word(relation, asked) for relation in relations):
+        return True
+    turns = any(one == other for one, other in pairwise(relations))
+    nouns = set(map(singular, asked))
+    return not turns and any(nouns.issuperset(map(singular, normalize_label(type_).split())) for type_ in end.types)
+
+
+def _has_word(label: str, asked: Sequence[str]) -> bool:
+    """True if a word of a label is one of a question's, but for endings."""
+    told = (word for word in normalize_label(label).split() if word not in FUNCTION_WORDS)
+    return any(related(word, other) for word in told for other in asked)
+
+
+def _without_properties(path: Path, asked: Sequence[str]) -> Path:
+    """Return a walk with the times of its edges, and those of their properties that a question names."""
+    kept = (
+        {key: value for key, value in triple.properties.items() if key in TIMES or _has_word(key, asked)}
+        for triple in path.triples
+    )
+    named = (replace(triple, properties=held) for triple, held in zip(path.triples, kept, strict=True))
+    return replace(path, triples=tuple(named))
 
 
 def _node_cells(item: Evidence) -> Iterator[NodeCell]:

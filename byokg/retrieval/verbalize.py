@@ -282,7 +282,7 @@ def notes(properties: Properties) -> tuple[str, ...]:
     """Return an edge's properties one by one: its validity time first, then the rest as `key: value`."""
     if not properties:
         return ()
-    parts = (f"{clean(key)}: {property_text(value)}" for key, value in properties.items() if key not in _TIMES)
+    parts = (f"{clean(key)}: {property_text(value)}" for key, value in properties.items() if key not in TIMES)
     return (*_span(properties), *parts)
 
 
@@ -346,7 +346,7 @@ def property_text(value: Value) -> str:
     return value_text(value)
 
 
-_TIMES = ("start", "end", "time")
+TIMES = ("start", "end", "time")
 """Properties of an edge's validity time, as the importers name them."""
 
 

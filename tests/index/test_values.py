@@ -151,6 +151,7 @@ def test_a_number_before_a_word_for_a_type_counts_its_nodes() -> None:
     products = [Node(EntityId(f"p{at}"), f"p{at}", "Product", {"level": str(at % 4)}) for at in range(9)]
     linker = ValueLinker(ColumnarGraph.from_records(products, []))
     assert linker.find_mentions("which level has more than 3 products") == ()
+    assert linker.find_mentions("the level of the 3 most expensive products") == ()
     assert [one.text for one in linker.find_mentions("products of level 3")] == ["3"]
 
 

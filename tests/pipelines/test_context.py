@@ -540,6 +540,33 @@ class TestRows:
         rows = self.rows(("Ridley Scott",), columns=("director",))
         assert written(films(), [read, rows, *walks])[1] == "  returned 1 row: director"
 
+    def test_far_walks_beside_a_read_query_stay_if_the_question_names_them(self) -> None:
+        # Ann -born_in-> Peru -borders-> Chile, Bolivia; Peru -lies_on-> Pacific
+        # Peru -ruled_by-> x0 … x9, all with times and notes
+        edges = [("Ann", "born_in", "Peru"), ("Peru", "lies_on", "Pacific")]
+        edges += [("Peru", "borders", country) for country in ("Chile", "Bolivia")]
+        edges += [("Peru", "ruled_by", f"x{at}") for at in range(10)]
+        held: dict[str, str | int | float | bool] = {"start": 1999, "note": "n"}
+        triples = [Triple(EntityId(head), relation, EntityId(tail), properties=held) for head, relation, tail in edges]
+        nodes = [Node(EntityId(id), id) for id in dict.fromkeys(end for head, _, tail in edges for end in (head, tail))]
+        graph = ColumnarGraph.from_records(nodes, triples)
+        scores = {"borders": 9.0, "lies_on": 8.0, "ruled_by": 7.0}
+        far = (ProposedPath(("born_in", relation), score) for relation, score in scores.items())
+        context = _offline(graph, ProposedPath(("born_in",), 20.0), *far, sources=["Ann"])
+        read = RowsEvidence(READ, 0.5, language="cypher", query="MATCH", columns=("name",), rows=(("Peru",),))
+        beside = context.add(Artifacts(), Linked(()), [[read]])
+
+        def said(question: str) -> str:
+            return ContextWriter(graph).write(replace(beside, question=question)).text
+
+        assert "x1" in ContextWriter(graph).write(context).text  # no query was read
+        plain = said("where is Ann born")
+        assert "Peru [1999" in plain and "Pacific" in plain  # times and single ends stay
+        assert "Chile" not in plain and "x1" not in plain and "note" not in plain
+        assert "Chile" in said("what borders the land where Ann is born")
+        assert "x1" in said("by whom is the land ruled where Ann is born")
+        assert "note: n" in said("where does a note say that Ann is born")
+
     def test_one_line_of_feedback_is_enough_beside_rows_and_a_last_prompt_has_none(self) -> None:
         problems = [Feedback("path", 0.0, subject=f"r{at}", problem="leads nowhere") for at in range(3)]
         writer, context = ContextWriter(films()), gathered([self.rows(("Alien",), columns=("name",)), *problems])
