@@ -481,7 +481,15 @@ def sniff(
             "names": named,
             "mapping": dict(found.mapping),
         }
-        print_json({**facts, **more, "files": list(found.files), "written": str(target) if write else None})
+        print_json(
+            {
+                **facts,
+                **more,
+                "files": list(found.files),
+                "left_out": list(found.left_out),
+                "written": str(target) if write else None,
+            }
+        )
         return
     part = " in the beginning of the file" if found.sampled else ""
     print(f"format     {found.format}")
@@ -491,6 +499,8 @@ def sniff(
     print(f"names      {'; '.join(_templates(graph)).partition(': ')[2] or 'as given, or the id'}")
     for line in (*found.files, *example_edges(graph)):
         print(f"           {line}")
+    if found.left_out:
+        print(f"left out   {', '.join(found.left_out)}: no column of distinct values, nor two with keys of others")
     again = f"byokg graph build {place if place.is_dir() else target} --out DIR"
     print(f"wrote {target}; edit it, then: {again}" if write else text)
 

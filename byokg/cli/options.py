@@ -55,7 +55,7 @@ class ServerOptions:
     ] = None
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="What graph.KEY=VALUE is for ask and eval; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting graph.KEY of ask and eval; may be repeated."),
     ] = None
 
     def settings(self, place: str) -> dict[str, Any]:

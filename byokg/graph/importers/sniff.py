@@ -1,20 +1,22 @@
 """A preview of a source: its reading, and a `graph.yaml` of it to edit.
 
 A file whose lines are records is sampled if it is large. Tables that no rule makes a graph of are explained by a
-`graph.yaml` that is guessed: a table with a column of distinct values holds nodes, a column named like another table's
-key holds edges to that, and a table with two such columns and no key of its own holds edges.
+`graph.yaml` that is guessed: a table with a column of distinct values holds nodes, a column named like another table or
+its key holds edges to that, several in a cell among them, and a table with two such columns and no key of its own holds
+edges. A file of records that hold no edges is such a table, too.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import yaml
@@ -49,6 +51,8 @@ class Sniffed:
     """How each table was read."""
     mapping: Mapping[str, Any]
     """Content of a `graph.yaml` that says the same."""
+    left_out: Sequence[str] = ()
+    """Tables that no guess explains."""
 
 
 def sniff(source: str | Path, options: TableOptions = DETECTED) -> Sniffed:
@@ -56,12 +60,14 @@ def sniff(source: str | Path, options: TableOptions = DETECTED) -> Sniffed:
     place = Path(source)
     tables = _loose_tables(place)
     if tables:
-        mapping = _guessed(tables)
-        with tempfile.TemporaryDirectory(prefix="byokg-") as folder:
-            written = Path(folder) / MAPPING
-            written.write_bytes(mapping_text({"folder": str(place.resolve()), **mapping}).encode())
+        folder, mapping = place if place.is_dir() else place.parent, _guessed(tables)
+        with tempfile.TemporaryDirectory(prefix="byokg-") as temporary:
+            written = Path(temporary) / MAPPING
+            written.write_bytes(mapping_text({"folder": str(folder.resolve()), **mapping}).encode())
             graph = import_graph(written)
-        return Sniffed("tables, explained by a guess (Arrow)", graph, False, files_read(graph), mapping)
+        read = {file["name"] for file in graph.source["files"]}
+        left_out = [table.name for table in tables if not read & {table.name, table.path.name}]
+        return Sniffed("tables, explained by a guess (Arrow)", graph, False, files_read(graph), mapping, left_out)
     whole = place.is_dir() or place.suffix.lower() in (ZIP, ".yaml", ".yml")
     form = None if whole else find_format(place)
     with _sample(place, form) as part:
@@ -119,21 +125,40 @@ def _decisions(place: Path, options: TableOptions) -> dict[str, Any]:
 class _LooseTable:
     """A table with its sample."""
 
-    name: str
-    type: str
+    path: Path
     fields: Sequence[str]
     rows: Sequence[Sequence[str]]
     key: str
     """The column that identifies its rows; empty if none does."""
+    distinct: Sequence[str]
+    """Columns whose values are all distinct."""
+    texts: Collection[str]
+    """Columns whose values are no numbers, dates or the like."""
+    values: Callable[[str, str], frozenset[str]]
+    """Returns the values of a column in the sample; several of a cell where a separator stands between them."""
 
-    def values(self, column: str) -> set[str]:
-        """Return the values of a column in the sample."""
-        at = list(self.fields).index(column)
-        return {row[at] for row in self.rows if at < len(row) and row[at]}
+    @property
+    def name(self) -> str:
+        """Return the file's name, uncompressed."""
+        return uncompressed(self.path).name
+
+    @property
+    def type(self) -> str:
+        """Return the type of its nodes."""
+        return _singular(self.name.partition(".")[0]).title().replace("_", "").replace("-", "")
 
 
 def _loose_tables(place: Path) -> list[_LooseTable]:
-    """Return the tables of a folder that is no graph by its names of files; none for another source."""
+    """Return the tables of a folder that is no graph by its names of files, or the one of a file that holds no edges;
+    none for another source."""
+    if place.is_file() and uncompressed(place).suffix.lower() in DELIMITED_ENDINGS:
+        try:
+            edge_table(RecordFile.at(place))
+        except ImportFailed as error:
+            if "names are not known" not in error.reason and "names no two ends" not in error.reason:
+                raise
+            return [table for table in _with_keys([_loose_table(place)]) if table.key and len(table.fields) > 1]
+        return []
     if not place.is_dir() or (place / MAPPING).exists():
         return []
     paths = [path for path in place.iterdir() if uncompressed(path).suffix.lower() in DELIMITED_ENDINGS]
@@ -144,7 +169,7 @@ def _loose_tables(place: Path) -> list[_LooseTable]:
     except ImportFailed as error:
         if "tables" not in error.reason and "edges.csv" not in error.reason:
             raise
-        return [_loose_table(path) for path in sorted(paths, key=in_bytes) if not path.name.startswith(".")]
+        return _with_keys([_loose_table(path) for path in sorted(paths, key=in_bytes) if not path.name.startswith(".")])
     return []
 
 
@@ -161,8 +186,41 @@ def _loose_table(path: Path) -> _LooseTable:
     named = next((column.name for column in header or () if column.role == "id"), "")
     own = (*words(_singular(stem)), "id")
     key = next((name for name in distinct if words(name) in (own, ("id",)) or name == named), "")
-    shown = uncompressed(path).name
-    return _LooseTable(shown, _singular(stem).title().replace("_", "").replace("-", ""), fields, records, key)
+
+    @cache
+    def values(column: str, separator: str) -> frozenset[str]:
+        at = fields.index(column)
+        cells = (row[at] for row in records if at < len(row) and row[at])
+        parts = (map(str.strip, cell.split(separator)) if separator else (cell,) for cell in cells)
+        return frozenset(chain.from_iterable(parts))
+
+    inferred = InferredKinds(fields)
+    for name, column in zip(fields, zip_longest(*records), strict=False):
+        inferred.see(name, pa.array([cell or None for cell in column], TEXT))
+    texts = [name for name in fields if inferred.kind(name) == "string"]
+    return _LooseTable(path, fields, records, key, distinct, texts, values)
+
+
+def _with_keys(tables: Sequence[_LooseTable]) -> list[_LooseTable]:
+    """Choose the key of each table of nodes: the first distinct column that others refer to, ids before names.
+
+    A table that has no id and joins no others is identified by its first column.
+    """
+    by_id = [table for table in tables if table.key]
+    found = []
+    for table in tables:
+        joined = [one.column for one in _foreign_keys(table, by_id)]
+        if not table.key and len(joined) > 1:
+            found.append(table)
+            continue
+        free = [name for name in table.distinct if name not in joined]
+        own = table.key or next((name for name in free if name == table.fields[0]), "")
+        names = dict.fromkeys((own, *(name for name in free if name in table.texts)))
+        candidates = [replace(table, key=name) for name in names if name]
+        others = [other for other in tables if other is not table]
+        referred = (one for one in candidates if any(True for other in others for _ in _foreign_keys(other, [one])))
+        found.append(next(referred, replace(table, key=own)))
+    return found
 
 
 def _singular(name: str) -> str:
@@ -176,7 +234,7 @@ def _guessed(tables: Sequence[_LooseTable]) -> dict[str, Any]:
     nodes = [table for table in tables if table.key]
     if not nodes:
         names = ", ".join(table.name for table in tables)
-        reason = "no table has a column of distinct values named like an id; describe them in graph.yaml"
+        reason = "no table has a column of distinct values, named like an id or the first; describe them in graph.yaml"
         raise ImportFailed(names, None, reason)
     found: dict[str, Any] = {"nodes": {}, "edges": {}}
     kinds = _common_kinds(tables)
@@ -187,16 +245,18 @@ def _guessed(tables: Sequence[_LooseTable]) -> dict[str, Any]:
         found["nodes"][table.type] = entry
     edges: list[tuple[str, dict[str, Any]]] = []
     for table in tables:
-        links = list(_links(table, nodes))
+        links = list(_foreign_keys(table, nodes))
         if table.key:
-            for column, other in links:
-                ends = {"head": {table.type: table.key}, "tail": {other.type: column}}
-                edges.append((f"HAS_{_relation(other.type)}", {"file": table.name, **ends, "missing": "skip"}))
+            for link in links:
+                ends = {"head": {table.type: table.key}, "tail": {link.to.type: link.column}}
+                more = {"separator": link.separator} if link.separator else {}
+                edges.append((link.relation, {"file": table.name, **ends, "missing": "skip", **more}))
         elif len(links) > 1:
-            (column, one), (column_2, other), *_ = links
-            ends = {"head": {one.type: column}, "tail": {other.type: column_2}}
-            own = {name: kinds.get(name, "string") for name in table.fields if name not in (column, column_2)}
-            entry = {"file": table.name, **ends, "missing": "skip"} | ({"properties": own} if own else {})
+            one, other, *_ = links
+            ends = {"head": {one.to.type: one.column}, "tail": {other.to.type: other.column}}
+            more = {"separator": other.separator} if other.separator else {}
+            own = {name: kinds.get(name, "string") for name in table.fields if name not in (one.column, other.column)}
+            entry = {"file": table.name, **ends, "missing": "skip", **more} | ({"properties": own} if own else {})
             edges.append((_relation(table.type), entry))
     counts = Counter(relation for relation, _ in edges)
     for relation, entry in edges:
@@ -214,18 +274,46 @@ def _relation(type_: str) -> str:
     return "_".join(words(type_)).upper()
 
 
-def _links(table: _LooseTable, nodes: Sequence[_LooseTable]) -> Iterator[tuple[str, _LooseTable]]:
-    """Yield the columns of a table that hold keys of another one."""
+class _ForeignKey(NamedTuple):
+    """A column of a table that holds keys of another one."""
+
+    column: str
+    to: _LooseTable
+    separator: str
+    """Text between several keys in a cell."""
+    relation: str
+
+
+def _foreign_keys(table: _LooseTable, nodes: Sequence[_LooseTable]) -> Iterator[_ForeignKey]:
+    """Yield the columns of a table that hold keys of another one, by their names or, of texts, by all their values."""
     for column in table.fields:
+        said = words(column)
         for other in nodes:
-            if column == table.key or (other is table and words(column) == words(other.key)):
+            key, type_ = words(other.key), other.type.lower()
+            if column == table.key or (other is table and said == key):
                 continue
-            same = words(column) == words(other.key) and words(column) != ("id",)
-            named = words(column)[-2:] in ((_singular(other.type.lower()), "id"), (other.type.lower(), "id"))
-            held, keys = table.values(column), other.values(other.key)
-            if (same or named) and held and len(held & keys) * 2 >= min(len(held), len(keys)):
-                yield column, other
+            stem = said[:-1] if said[-1:] == ("id",) else said
+            named = (said == key and said != ("id",)) or _singular("".join(stem[-1:])) in (type_, _singular(type_))
+            keys = other.values(other.key, "")
+            held, separator = max(((table.values(column, each), each) for each in _SEPARATORS), key=_shared_with(keys))
+            shared = len(held & keys)
+            most = shared >= max(_FEW, _MOST * len(held)) and column in table.texts
+            if most or (named and shared and shared * 2 >= min(len(held), len(keys))):
+                plain = said == key or (named and len(stem) == 1)
+                relation = f"HAS_{_relation(other.type)}" if plain else "_".join(stem).upper()
+                yield _ForeignKey(column, other, separator, relation)
                 break
+
+
+def _shared_with(keys: Set[str]) -> Callable[[tuple[Set[str], str]], int]:
+    return lambda one: len(one[0] & keys)
+
+
+_SEPARATORS = ("", "|", ";", ",")
+"""Texts between the keys in a cell, the likeliest first."""
+
+_FEW, _MOST = 3, 0.9
+"""Values, and share of them, that a column whose name says nothing has in common with the key that it refers to."""
 
 
 def _common_kinds(tables: Sequence[_LooseTable]) -> dict[str, str]:

@@ -48,8 +48,9 @@ A table of nodes gives one node a row, and every column is a property unless it 
 nothing is said), int, float, bool, flag (1 or 0) and date. Empty cells are no property. A table of edges gives one edge
 a row, from the node whose id stands in one column to that in another; a foreign key is an edge out of the table it
 stands in. It has the properties that are listed. `undirected: true` states that its edges lead both ways.
-`missing: skip` leaves out rows where an end is empty or no node; otherwise they are refused. A type or relation that
-comes from several tables is a list of such entries.
+`missing: skip` leaves out rows where an end is empty or no node; otherwise they are refused. `separator: '|'` reads
+several ids from a cell of the tail's column, an edge for each; an empty cell is none. A type or relation that comes
+from several tables is a list of such entries.
 
 The tables lie beside `graph.yaml`, or in the folder it names as `folder`.
 
@@ -131,6 +132,8 @@ class Table:
     """Whether edges without both ends are left out; otherwise they are refused."""
     undirected: bool = False
     """Whether edges lead both ways, if no column states it."""
+    separator: str = ""
+    """Text between the ids in a cell of the tail's column; empty if each holds one."""
     header: str = "header"
     """Where the names of the columns are from, in words; empty for a table that a mapping explains."""
 
@@ -219,6 +222,7 @@ def _by_name(
         return _by_options(file, line, columns or plain, below, options)
     if not {"head", "tail"} <= {column.role for column in columns}:
         reason = f"the header {','.join(fields)!r} names no two ends of an edge; decide with {_proposed(fields)}"
+        reason += f"; {_OF_NODES.format(file.path.name)}"
         raise ImportFailed(file.path, line, reason)
     if found and found.rivals:
         reason = f"columns {' and '.join(map(repr, found.rivals))} may each hold the relation; decide with"
@@ -330,7 +334,8 @@ def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], opti
         seems = seems_header(first, below) or (file.separator != "|" and _above_numbers(first, below))
         if below and not any(again) and seems and len(first) > 1:
             reason = f"the first line ({shown}) may be a header whose names are not known, or an edge; decide with"
-            raise ImportFailed(file.path, line, f"{reason} --no-header, or --header and {_proposed(first)}")
+            told = f"{reason} --no-header, or --header and {_proposed(first)}; {_OF_NODES.format(file.path.name)}"
+            raise ImportFailed(file.path, line, told)
         return False
     if any(again[at] for at in found.strange):
         return False
@@ -345,6 +350,9 @@ def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], opti
         reason = f"the first line ({shown}) may be an edge, or a header, {first[1]!r} being the relation or a property"
         raise ImportFailed(file.path, line, f"{reason}; decide with --no-header or --columns relation={first[1]}")
     return True
+
+
+_OF_NODES = "if each line is a node: byokg graph sniff {} --write"
 
 
 def _recurring(first: Sequence[str], below: Rows) -> list[bool]:
@@ -592,7 +600,8 @@ class PropertyTables(TableStream):
     def _edges(self, one: Table) -> Iterator[EdgeBlock]:
         place = self._node_tables[0].file.path.name if len(self._node_tables) == 1 else "any node file"
         rows = 0
-        for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
+        for block in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
+            table, row_of = _apart(one, block)
             problems: list[Problem | None] = []
             ends = np.empty((table.num_rows, 2), np.int32)
             labels = same_label(one.label, table.num_rows)
@@ -616,9 +625,10 @@ class PropertyTables(TableStream):
                     problems.append(problem)
                     if column.name in self._edge_kinds.names:
                         self._edge_kinds.see(column.name, properties[column.name])
-            raise_first(one.file, problems, rows)
+            found = [problem and replace(problem, row=int(row_of[problem.row])) for problem in problems]
+            raise_first(one.file, found, rows)
             undirected = undirected_edges(one, stated, rows, table.num_rows)
-            rows += table.num_rows
+            rows += block.num_rows
             self._rows[one.file.path.name] = rows
             batch = property_batch(properties)
             if one.partial:
@@ -634,6 +644,18 @@ class PropertyTables(TableStream):
         numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
         rows: Integers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
         return rows
+
+
+def _apart(one: Table, block: pa.Table) -> tuple[pa.Table, Integers]:
+    """Return the rows of a block with one id in each cell of the tail's column, and the row that each comes from."""
+    if not one.separator:
+        return block, np.arange(block.num_rows)
+    [tail] = [column.position for column in one.columns if column.role == "tail"]
+    ids = pc.split_pattern(block.column(tail).combine_chunks(), one.separator)
+    row_of, texts = pc.list_parent_indices(ids), pc.utf8_trim_whitespace(pc.list_flatten(ids))
+    held = pc.not_equal(texts, "")
+    row_of, texts = row_of.filter(held), texts.filter(held)
+    return block.take(row_of).set_column(tail, block.field(tail), texts), row_of.to_numpy()
 
 
 def _node_columns(
@@ -748,7 +770,7 @@ def _unknown(name: str, coded: pa.DictionaryArray, numbers: Integers, place: str
 
 
 _NODE_KEYS = ("file", "id", "name", "kinds", "leave_out")
-_EDGE_KEYS = ("file", "head", "tail", "properties", "missing", "undirected")
+_EDGE_KEYS = ("file", "head", "tail", "properties", "missing", "undirected", "separator")
 
 
 def mapped_tables(mapping: Path) -> PropertyTables:
@@ -900,8 +922,10 @@ class _MappingReader:
         undirected = entry.get("undirected", False)
         if not isinstance(undirected, bool):
             raise self._wrong(f"{place}: undirected", "it is true or false")
-        partial = entry.get("missing") == "skip"
-        return Table(file, fields, columns, relation, partial=partial, undirected=undirected, header="")
+        if not isinstance(separator := entry.get("separator", ""), str):
+            raise self._wrong(f"{place}: separator", "it is a text between the ids of a cell, such as '|'")
+        partial, label = entry.get("missing") == "skip", relation
+        return Table(file, fields, columns, label, False, partial, undirected, separator, header="")
 
     def _file(self, place: str, entry: Mapping[str, Any]) -> tuple[RecordFile, list[str]]:
         name = entry.get("file")

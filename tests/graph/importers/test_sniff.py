@@ -52,6 +52,50 @@ def test_tables_without_a_key_are_refused(tmp_path: Path) -> None:
         sniff(tmp_path)
 
 
+def test_tables_are_joined_by_names_of_which_a_cell_holds_several(tmp_path: Path) -> None:
+    (tmp_path / "plants.csv").write_text("id;name;toxic\nP1;Foxglove;yes\nP2;Basil;no\nP3;Yew;yes\nP4;Mint;no\n")
+    (tmp_path / "gardens.csv").write_text("garden,plants,opened\nKew,Foxglove|Basil | Yew,1759\nPadua,,1545\n")
+    (tmp_path / "guides.csv").write_text("guide,favourite\nAnn,Yew\nBob,Basil\nCid,Mint\n")
+    (tmp_path / "notes.csv").write_text("text,n\nx,1\nx,1\n")
+    found = sniff(tmp_path)
+    assert sorted((head, relation, tail) for head, relation, tail, _ in facts(found.graph)) == [
+        ("Garden:Kew", "HAS_PLANT", "Plant:Basil"),
+        ("Garden:Kew", "HAS_PLANT", "Plant:Foxglove"),
+        ("Garden:Kew", "HAS_PLANT", "Plant:Yew"),
+        ("Guide:Ann", "FAVOURITE", "Plant:Yew"),
+        ("Guide:Bob", "FAVOURITE", "Plant:Basil"),
+        ("Guide:Cid", "FAVOURITE", "Plant:Mint"),
+    ]
+    assert found.mapping["edges"]["HAS_PLANT"]["separator"] == "|"
+    assert found.left_out == ["notes.csv"]
+    (tmp_path / "graph.yaml").write_text(mapping_text(found.mapping))
+    assert facts(import_graph(tmp_path)) == facts(found.graph)
+
+
+def test_ids_of_a_cell_that_are_no_nodes_are_refused_with_their_line(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,friends\nAnn,Bob;Cid\nBob,\nCid,Ann;Dan\n")
+    edges = "{file: people.csv, head: {P: name}, tail: {P: friends}, separator: ';'}"
+    (tmp_path / "graph.yaml").write_text(f"nodes: {{P: {{file: people.csv, id: name}}}}\nedges: {{KNOWS: {edges}}}\n")
+    with pytest.raises(ImportFailed, match=r"people\.csv:4: tail 'Dan' is not an id"):
+        import_graph(tmp_path)
+    (tmp_path / "people.csv").write_text("name,friends\nAnn,Bob;Cid\nBob,\nCid,Ann\n")
+    found = {(head, tail) for head, _, tail, _ in facts(import_graph(tmp_path))}
+    assert found == {("P:Ann", "P:Bob"), ("P:Ann", "P:Cid"), ("P:Cid", "P:Ann")}
+
+
+def test_a_file_of_nodes_alone_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "plants.csv"
+    path.write_text("name,family,height_cm\nFoxglove,Plantain,150\nBasil,Mint,60\nMint,Mint,90\n")
+    with pytest.raises(ImportFailed, match=r"if each line is a node: byokg graph sniff plants\.csv --write"):
+        import_graph(path)
+    found = sniff(path)
+    assert found.graph.schema().node_types == {"Plant": 3}
+    assert found.mapping["nodes"] == {"Plant": {"file": "plants.csv", "id": "name", "kinds": {"height_cm": "int"}}}
+    path.write_text("a,b,1\nb,c,2\nc,d,5\n")
+    with pytest.raises(ImportFailed, match="may be a weight or a node"):
+        sniff(path)
+
+
 def test_decisions_about_a_table_are_written_and_read(tmp_path: Path) -> None:
     (tmp_path / "friends.csv").write_text("Ann;knows;Bob\nBob;knows;Cid\nCid;likes;Ann\n")
     found = sniff(tmp_path / "friends.csv")
