@@ -189,11 +189,13 @@ FORMATS: tuple[Format, ...] = (
 _SHARED = (".json", ".xml", ".owl")
 """Endings whose files are looked into."""
 
+_SNIFF = "byokg graph sniff FOLDER --write"
+
 BY_SERVER = "load it into Neo4j (neo4j-admin database load) and give the server's address, bolt://…"
 
 _REFUSED = (
     (r".*\.(?:dump|backup)(?:\.\w+)?", f"a dump of Neo4j is read by Neo4j only; {BY_SERVER}"),
-    (r".*\.xlsx?", "an Excel workbook is not read; save its sheets as CSV"),
+    (r".*\.xlsx?", f"an Excel workbook is not read; save its sheets as CSV in a folder: {_SNIFF}"),
     (r".*\.(?:ofn|owx|omn)", "OWL is read as RDF; convert it to RDF/XML or Turtle (`robot convert`)"),
     (r".*\.(?:tar|tgz|7z|rar)(?:\.\w+)?", "this archive is not read; unpack it and give the folder, or use .zip"),
 )
@@ -210,7 +212,7 @@ _REFUSED_CONTENT = (
         re.compile(rb"\A\s*<(?:!DOCTYPE )?html\b", re.IGNORECASE),
         "is a page of HTML and no graph; fetch the file itself",
     ),
-    (re.compile(rb"\ASQLite format 3\0"), "is an SQLite database; export its tables as CSV, with graph.yaml"),
+    (re.compile(rb"\ASQLite format 3\0"), f"is an SQLite database; export its tables as CSV to a folder: {_SNIFF}"),
     (re.compile(rb"\AD[ZG]V1"), f"a dump of Neo4j is read by Neo4j only; {BY_SERVER}"),
     (re.compile(rb"\A%PDF-"), "is a PDF and no graph; export the graph itself"),
     (
