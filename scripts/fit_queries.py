@@ -39,16 +39,15 @@ from byokg.types import Question
 
 NEGATIVE = frozenset(
     "uncovered steps unheard_steps unheard_types unheard_root unheard_leaves spans_unused value_number leaves "
-    "inversions distance operators_unused repeated mentions_missing mentions_extra empty everything projected_fixed "
-    "projected".split()
+    "inversions distance operators_unused mentions_extra empty everything projected_fixed projected".split()
 )
 """Features that count against a query graph, and"""
 POSITIVE = frozenset(
     "covered root_asked root_first value_quality value_near value_type_near projected_heard projected_asked "
-    "projected_first superlative_heard superlative_near value_part".split()
+    "projected_first superlative_heard value_part".split()
 )
 """for it."""
-PRIOR = {"value_quality": 4.0, "spans_unused": -1.0, "repeated": -1.0, "value_near": 0.5, "value_part": 0.5}
+PRIOR = {"value_quality": 4.0, "spans_unused": -1.0, "value_near": 0.5, "value_part": 0.5}
 """Weights that rare features stay near."""
 WORTH = {"zograscope": 3.0, "mind_the_query_er": 2.0, "zograscope_typo": 1.5}
 """What a set counts beside another."""

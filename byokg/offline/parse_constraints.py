@@ -72,6 +72,8 @@ class Superlative:
     """Whether the nouns may also name things to count (`the most neighbours`)."""
     size: int = 1
     """Number of best ones, those of ties beside them (`top 5`); with more than one, the place is 1."""
+    frequent: bool = False
+    """Whether it compares how often something occurs (`the most common surname`)."""
 
 
 @dataclass(frozen=True)
@@ -246,9 +248,11 @@ def best_number(text: str) -> tuple[int, int, int] | None:
     for match in pattern("best").finditer(text) if len(text) <= _LIMITS.characters else ():
         number = number_value(next(filter(None, match.groups())))
         after = WORD.findall(text[match.end() :].lower())
-        said = match["top"] or any(word in ("most", "least", "fewest") or superlative(word) for word in after)
+        said = match["top"] or match["ends"]
+        said = said or any(word in ("most", "least", "fewest") or superlative(word) for word in after)
         if said and number is not None and 2 <= number <= 100 and number % 1 == 0:
-            start = match.start() if match["top"] else match.end() - len(match["number"] or match["asked"])
+            held = match["number"] or match["asked"] or match["ends"]
+            start = match.start() if match["top"] else match.end() - len(held)
             return int(number), start, match.end()
     return None
 
@@ -267,6 +271,14 @@ class _SuperlativeParser(_Remainder):
         if match is not None:
             self._take(*match.span())
             return Superlative((match["verb"],), match["most"] is not None, words=match.group(), counted=True)
+        match = pattern("frequent").search(self._left)
+        if match is not None:
+            self._take(match.start(), match.start("noun"))
+            return Superlative((match["noun"],), True, words=match.group(), counted=True, frequent=True)
+        match = pattern("often").search(self._left)
+        if match is not None:
+            self._take(*match.span("most"))
+            return Superlative((match["verb"],), True, words=match.group("most"), counted=True)
         match = pattern("most").search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
@@ -307,12 +319,13 @@ class _SuperlativeParser(_Remainder):
     def _ranked(self, order: Superlative | None, size: int) -> Superlative | None:
         """Return an order of several best ones: without another word, by the measure behind `by`."""
         if order is None:
-            match = re.search(r"\bby\s+(?:the\s+|their\s+|its\s+)*(?P<noun>[a-z][a-z ]*[a-z])\W*$", self._left)
+            match = pattern("ranked").search(self._left)
             if match is None:
                 return None
-            self._take(*match.span("noun"))
-            told = (word for word in match["noun"].split() if word not in FUNCTION_WORDS)
-            order = Superlative(tuple(dict.fromkeys((match["noun"], *told))), True, words="top", counted=True)
+            noun = match["noun"] or match["end"]
+            self._take(*match.span("noun" if match["noun"] else "end"))
+            told = (word for word in noun.split() if word not in FUNCTION_WORDS)
+            order = Superlative(tuple(dict.fromkeys((noun, *told))), True, words="top", counted=True)
         return replace(order, place=1, size=size, words=" ".join(order.words.removeprefix("the").split()))
 
     @rule("superlative of a property", "which film of {Tom} has the latest release date", lambda self, compared: None)
@@ -418,6 +431,8 @@ class _ConstraintParser(_SuperlativeParser):
             order = self._by_time()
         if size > 1:
             order = self._ranked(order, size)
+            if order is not None and (ends := pattern("best_ends").search(self._left)):
+                self._take(*ends.span())  # the first 3 products with the lowest price
         without, lacking = self._difference()
         self._qualify()
         union = pairs if pairs and self._says_or and (order is None or order.words) else ()

@@ -33,6 +33,7 @@ from byokg.offline.query_ranking import (
     QueryWeights,
     result_features,
     shipped_weights,
+    unused_operators,
     weighted,
 )
 from byokg.offline.query_reading import QuestionReader, QuestionView, SchemaWords
@@ -238,13 +239,23 @@ class QueryAnswers:
             nodes = self.graph.nodes(self.graph.ids(result.nodes[: SEARCH.rows]))
             shown, column, total = [NodeCell(node.id, node.name) for node in nodes], nodes[0].type, len(result.nodes)
         rows, read = tuple((cell,) for cell in shown), (answer.text, (column,))
-        ordered = any(one.extremum is not None for one in made.variables)
-        notes = (_READ, _TIES) if ordered and total > 1 else (_READ,)
+        notes = [_READ]
+        if unused := self._unused(text, made):
+            notes.append(f"nothing in it stands for {', '.join(map(repr, unused))}")
+        if total > 1 and (made.frequent or any(one.extremum is not None for one in made.variables)):
+            notes.append(_TIES)
         return [
             RowsEvidence(
-                READ, answer.probability, "cypher", *read, rows, len(rows) < total, total=total, readings=notes
+                READ, answer.probability, "cypher", *read, rows, len(rows) < total, total=total, readings=tuple(notes)
             )
         ]
+
+    def _unused(self, text: str, graph: QueryGraph) -> list[str]:
+        """Return the operators and values of a question that a query graph leaves out."""
+        view = self._parts[2].read(text)
+        used = {one.span() for one in graph.constraints}
+        spans = (group[0].span() for group in view.spans if group[0].span() not in used)
+        return [*unused_operators(view, graph), *(" ".join(view.words[start:end]) for start, end in spans)]
 
 
 class QueryStage:

@@ -21,7 +21,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, groupby, islice
 from pathlib import Path
 
@@ -29,7 +29,8 @@ import numpy as np
 
 from byokg.arrays import Float64
 from byokg.offline.parse import Role
-from byokg.offline.query_graphs import Counted, CountTest, Extremum, Operation, QueryGraph, QueryVariable
+from byokg.offline.parse_constraints import Superlative
+from byokg.offline.query_graphs import Counted, CountTest, Extremum, Operation, Quantity, QueryGraph, QueryVariable
 from byokg.offline.query_reading import QuestionView, SchemaWords
 from byokg.offline.query_schema import SEARCH, WORDS, Constraint, Property, TypedSchema, TypedStep
 from byokg.text.names import singular
@@ -40,8 +41,8 @@ WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "query_weights.json"
 STRUCTURE = (
     "uncovered covered steps unheard_steps unheard_types unheard_root root_asked root_first spans_unused value_quality "
     "value_near value_type_near value_name value_part value_number leaves unheard_leaves inversions distance projected "
-    "projected_heard projected_asked projected_first same_type directed superlative_heard superlative_near "
-    "superlative_below operators_unused repeated mentions_missing mentions_extra edges_tested computed projected_fixed"
+    "projected_heard projected_asked projected_first same_type superlative_heard superlative_below "
+    "operators_unused mentions_extra edges_tested projected_fixed"
 ).split()
 RESULT = ("empty", "size", "everything")
 FEATURES = (*STRUCTURE, *RESULT)
@@ -49,7 +50,7 @@ FEATURES = (*STRUCTURE, *RESULT)
 
 CONFIDENCE = (
     "bias agreement score covered uncovered spans_unused operators_unused unheard_steps unheard_types root_asked "
-    "root_first projected projected_heard projected_first value_near value_quality mentions_missing mentions_extra "
+    "root_first projected projected_heard projected_first value_near value_quality mentions_extra "
     "leaves same_type superlative_heard size"
 ).split()
 """Features of the confidence in the best query graph: a constant, the log-odds of its result among all results, its
@@ -139,6 +140,9 @@ class QueryRanking:
         walked = ([one for one in steps if one.turn == "both" or one.start != one.end] for steps in schema.steps_from)
         self.likeliest = [sorted(steps, key=lambda one: -self.gains[one.number]) for steps in walked]
         """The steps of metapaths out of each type, the likeliest first."""
+        self.measure_heard, self.step_counted = cache(self._measure_heard), cache(self._step_counted)
+        """Similarities of a property and the measure of the question's superlative, or of a step and the things
+        that it counts, in [0, 1]."""
         self._mass = view.importance * content
         self._total = max(float(self._mass.sum()), 1e-9)
         self._numbers: dict[QueryGraph, int] = {}
@@ -175,6 +179,10 @@ class QueryRanking:
         named = np.where(types.max(axis=0) >= WORDS.named, types.argmax(axis=0), -1).tolist()
         return Counter(type for type, _ in groupby(named) if type >= 0)
 
+    def mentioned(self, type: int) -> int:
+        """Return how often the question names a type."""
+        return self._mentioned.get(type, 0)
+
     def _first_words(self) -> list[int]:
         """Return the first words of the question that name a type or a property, side by side."""
         kinds = np.concatenate((self.heard[: self.words.first_relation], self.heard[self.words.first_property :]))
@@ -198,13 +206,16 @@ class QueryRanking:
 
     def unexplained(self, cover: Float64) -> Float64 | None:
         """Return for each element how well it explains a word that a query graph does not: (E,); None without any."""
-        places = np.flatnonzero(self._outside & (cover < WORDS.heard))
+        denied = np.arange(len(cover)) == self.view.denied  # which needs a branch of its own
+        places = np.flatnonzero(denied | (self._outside & (cover < WORDS.heard)))
         return self.view.explained[:, places].max(axis=1) if len(places) else None
 
-    def measure_heard(self, property: Property) -> float:
-        """Return the similarity of a property and the measure of the question's superlative, in [0, 1]."""
+    def _measure_heard(self, property: Property, window: int = 4) -> float:
+        """Compare a property with the words for a measure, or with the `window` words behind the superlative."""
         order = self.view.demand.order
         assert order is not None
+        if property.is_key:
+            return 0.0
         at = self.words.first_property + property.number
         nouns = dict.fromkeys(word for noun in order.nouns for word in (noun, *noun.split()))
         heard = max((self.words.of_word(word).item(at) - 0.02 * place for place, word in enumerate(nouns)), default=0.0)
@@ -212,16 +223,23 @@ class QueryRanking:
             heard = max(heard, 0.7 if property.kind != "time" else 0.6)
         near = self.view.order_at
         if near >= 0:  # the highest *unit price*
-            heard = max(heard, 0.95 * float(self.view.explained[at, near : near + 4].max(initial=0.0)))
+            words = self.view.explained[at, near : near + window]
+            best = float(words.max(initial=0.0))  # a further word of the label decides between two that have the best
+            heard = max(heard, 0.95 * best + 0.03 * float(words.sum() - best))
         return heard
 
-    def step_counted(self, step: TypedStep) -> float:
-        """Return the similarity of a step and the things that the question's superlative counts, in [0, 1]."""
+    def _step_counted(self, step: TypedStep) -> float:
         order = self.view.demand.order
         assert order is not None
         relation = self.words.first_relation + step.relation
         heard = [self.words.of_word(word)[[step.end, relation]] for noun in order.nouns for word in noun.split()]
-        return max((float(each.max()) for each in heard), default=0.0)
+        named = max((float(each.max()) for each in heard), default=0.0)
+        near = self.view.order_at
+        if near >= 0 and not order.frequent:  # the most product *categories*
+            named = max(
+                named, 0.95 * float(self.view.explained[[step.end, relation], near : near + 2].max(initial=0.0))
+            )
+        return named
 
     # Features
 
@@ -234,11 +252,11 @@ class QueryRanking:
             if one.step is not None:
                 elements.append(relation + one.step.relation)
             elements += [property + test.property.number for test in (*one.constraints, *one.on_edge)]
-            if one.extremum is not None and one.extremum.property is not None:
-                elements.append(property + one.extremum.property.number)
-            for step in (one.extremum and one.extremum.step, one.counted and one.counted.step):
-                if step:
-                    elements += [step.end, relation + step.relation]
+            for made in (one.extremum, one.counted):
+                if made and made.quantity.property:
+                    elements.append(property + made.quantity.property.number)
+                if made and made.quantity.step:
+                    elements += [made.quantity.step.end, relation + made.quantity.step.relation]
         if graph.projected is not None:
             elements.append(property + graph.projected.number)
         return elements
@@ -256,12 +274,11 @@ class QueryRanking:
         constraints = graph.constraints
         used = {one.span() for one in constraints}
         row["spans_unused"] = float(sum(group[0].span() not in used for group in self.view.spans))
-        row["repeated"] = float(len(constraints) - len(used))
         for one in constraints:
             row["value_quality"] += one.quality - 1
             row["value_near"] += one.near
             row["value_name"] += not one.property.name
-            row["value_part"] += one.test not in ("=", ">", ">=", "<", "<=")
+            row["value_part"] += one.test not in ("=", ">", ">=", "<", "<=", "between")
             row["value_number"] += one.property.kind == "number" and one.near < WORDS.heard
             row["edges_tested"] += one.property.relation >= 0
 
@@ -292,52 +309,41 @@ class QueryRanking:
         return free
 
     def _measure_operators(self, graph: QueryGraph, row: dict[str, float]) -> None:
-        view = self.view
-        unused = float(bool(view.aggregate) and graph.operation not in ("average", "sum"))
-        if view.demand.order is not None:
-            unused += all(one.extremum is None for one in graph.variables)
-        for test in view.counts:
-            counted = any(one.counted is not None and one.counted.test is test for one in graph.variables)
-            unused += not counted and all(one.span()[1] != test.end for one in graph.constraints)
-        row["operators_unused"] = unused
-        row["computed"] = float(graph.operation in ("average", "sum"))
+        row["operators_unused"] = float(len(unused_operators(self.view, graph)))
+        row["superlative_heard"] += graph.frequent > 0
         for at, one in enumerate(graph.variables):
             if one.extremum is None:
                 continue
-            made = one.extremum
+            made = one.extremum.quantity
+            step = graph.variables[made.end].step if made.end else made.step
             if made.property is not None:
                 row["superlative_heard"] += self.measure_heard(made.property)
-            elif made.step is not None:
-                row["superlative_heard"] += self.step_counted(made.step)
+            elif step is not None:
+                row["superlative_heard"] += self.step_counted(step)
             row["superlative_below"] += at > 0
-            if view.order_at >= 0:
-                near = self.heard[one.type]
-                after, before = near[view.order_at : view.order_at + 4], near[max(0, view.order_at - 5) : view.order_at]
-                row["superlative_near"] += max(float(after.max(initial=0.0)), 0.7 * float(before.max(initial=0.0)))
 
     def _measure_tree(self, graph: QueryGraph, row: dict[str, float]) -> None:
         """Measure steps and types; each uses a word of its own."""
         variables = graph.variables
         row["steps"] = float(len(variables) - 1)
         inner, types = {one.parent for one in variables}, [one.type for one in variables]
-        row["mentions_missing"] = sum(max(0, count - types.count(type)) for type, count in self._mentioned.items())
         row["mentions_extra"] = sum(max(0, types.count(one) - max(1, self._mentioned.get(one, 0))) for one in {*types})
-        place = self._placed(graph, row)
+        place, root = self._placed(graph, row), variables[0]
+        measured = [made.quantity.end for made in (root.extremum, root.counted) if made]
         used = self._take(types[0], 0)[2] if types[0] in types[1:] else 0
         for at, one in enumerate(variables[1:], 1):
-            _, value, used = self._take(one.type, used)
-            bare = not one.constraints and at not in inner
+            _, value, used = (-1, 1.0, used) if at in measured else self._take(one.type, used)
+            bare = not one.constraints and at not in inner and not one.absent
             row["unheard_types"] += (1 - value) * (0.5 if one.constraints and at not in inner else 1.0)
-            if bare and one.extremum is None:
+            if bare and one.extremum is None and at not in measured:
                 row["leaves"] += 1
                 row["unheard_leaves"] += 1 - value
             for test in one.constraints:
                 near = self.heard[one.type, max(0, test.start - 4) : test.end + 3]
                 row["value_type_near"] += float(near.max(initial=0.0))
             row["same_type"] += one.within_type
-            row["directed"] += one.within_type and one.step is not None and one.step.turn != "both"
             if at in place:
-                row["inversions"] += one.parent in place and place[one.parent] > place[at]
+                row["inversions"] += place.get(one.parent, -1) > place[at]
                 for test in one.constraints:
                     row["distance"] += min(abs(test.start - place[at]), WORDS.far) / WORDS.far
 
@@ -364,6 +370,23 @@ class QueryRanking:
             value = float(row[best])
             self._taken[element, used] = best, value, used | (value >= WORDS.some) << best
         return self._taken[element, used]
+
+
+def unused_operators(view: QuestionView, graph: QueryGraph) -> list[str]:
+    """Return the words of a question's operators that a query graph leaves out."""
+    root, found = graph.variables[0].extremum, list[str]()
+    averaged = graph.operation in ("average", "sum") or (root is not None and root.quantity.operation != "count")
+    if view.aggregate and not averaged:
+        found.append(view.aggregate)
+    if view.demand.order is not None and not graph.frequent and all(one.extremum is None for one in graph.variables):
+        found.append(view.demand.order.words)
+    for test in view.counts:
+        counted = any(one.counted is not None and one.counted.test is test for one in graph.variables)
+        if not counted and all(one.span()[1] != test.end for one in graph.constraints):
+            found.append(" ".join(view.words[test.start : test.end]))
+    if view.denied >= 0 and not any(one.absent for one in graph.variables):
+        found.append(f"no {view.words[view.denied]}")
+    return found
 
 
 def _gain(step: float, type: float) -> float:
@@ -406,9 +429,10 @@ class QuerySearch:
             beam = self._pruned(beam, (new for one in beam for new in self._named(one)))
         for one in beam:
             for turned in self._turned(one.graph):
-                for counted in self._counted(turned):
-                    for ordered in self._ordered(counted):
-                        yield from self._returned(ordered)
+                for denied in self._denied(turned):
+                    for counted in self._counted(denied):
+                        for ordered in self._ordered(counted):
+                            yield from self._returned(ordered)
 
     def _roots(self) -> list[int]:
         """Return the types that the answer may have, the likeliest first."""
@@ -515,6 +539,22 @@ class QuerySearch:
                     graph = graph.exchanged(at, replace(variable, step=other))
         yield graph
 
+    def _denied(self, graph: QueryGraph) -> Iterator[QueryGraph]:
+        """Yield the query graph, and with each branch of the root that holds what is denied as one that its nodes lack.
+
+        Values before the denial belong to no such branch.
+        """
+        yield graph
+        denied, relation = self._view.denied, self._words.first_relation
+        for child in graph.children(0) if denied >= 0 else ():
+            branch = [one for at, one in enumerate(graph.variables) if child in graph.above(at)]
+            tests = [test for one in branch for test in (*one.constraints, *one.on_edge)]
+            elements = [each for one in branch if one.step for each in (one.type, relation + one.step.relation)]
+            named = self._view.explained[elements, denied].max() >= WORDS.named
+            held = any(test.start <= denied < test.end for test in tests)
+            if (named or held) and all(test.end > denied for test in tests):
+                yield graph.exchanged(child, replace(graph.variables[child], absent=True))
+
     def _counted(self, graph: QueryGraph) -> Iterator[QueryGraph]:
         """Yield the query graph, and with each test of a number of things."""
         yield graph
@@ -522,16 +562,18 @@ class QuerySearch:
         for test in self._view.counts:
             near = list(range(test.end, min(test.end + 3, len(self._view.words))))
             before = list(range(max(0, test.start - 3), test.start))
+            heard = explained[: self._words.first_relation, near].max(axis=1, initial=0.0)
+            types = frozenset(np.flatnonzero(heard >= WORDS.heard).tolist())
+            for tree, end in self._with_branches(graph, types):
+                if tree.variables[end].type in types and not self._is_repeated(tree.variables[end].type):
+                    yield tree.exchanged(0, replace(tree.variables[0], counted=Counted(test, Quantity(end=end))))
             for at, variable in enumerate(graph.variables):
                 for step in self._schema.steps_from[variable.type]:
                     relation = explained[self._words.first_relation + step.relation]
-                    heard = max(
-                        float(explained[step.end, near].max(initial=0.0)), float(relation[near].max(initial=0.0))
-                    )
-                    if heard >= WORDS.heard and (
+                    if max(heard[step.end], relation[near].max(initial=0.0)) >= WORDS.heard and (
                         step.start != step.end or relation[[*near, *before]].max() >= WORDS.heard
                     ):
-                        yield graph.exchanged(at, replace(variable, counted=Counted(test, step)))
+                        yield graph.exchanged(at, replace(variable, counted=Counted(test, Quantity(step=step))))
                 if variable.step is None:
                     continue
                 for one in self._schema.properties:
@@ -544,16 +586,70 @@ class QuerySearch:
         yield graph
         if order is None:
             return
+        yield from self._ordered_by_branch(graph, order)
         for at, variable in enumerate(graph.variables):
             for one in self._schema.of_type[variable.type]:
-                if one.kind not in ("text", "flag") and self._ranking.measure_heard(one) >= WORDS.heard:
+                measures = one.kind not in ("text", "flag") and not order.frequent
+                if measures and self._ranking.measure_heard(one) >= WORDS.heard:
                     most = order.most != (order.dates and "age" in one.words)
-                    made = Extremum(most, order.place, one, None, order.size)
+                    made = Extremum(most, order.place, Quantity(one), order.size)
                     yield graph.exchanged(at, replace(variable, extremum=made))
             for step in self._schema.steps_from[variable.type] if order.counted else ():
                 if self._ranking.step_counted(step) >= WORDS.heard:
-                    made = Extremum(order.most, order.place, None, step, order.size)
+                    made = Extremum(order.most, order.place, Quantity(step=step), order.size)
                     yield graph.exchanged(at, replace(variable, extremum=made))
+
+    def _ordered_by_branch(self, graph: QueryGraph, order: Superlative) -> Iterator[QueryGraph]:
+        """Yield the query graph with superlatives of the root by nodes or properties at the end of a branch."""
+        for tree, end in self._with_branches(graph, self._measured_types):
+            for quantity in self._quantities(tree.variables[end], order):
+                made = Extremum(order.most, order.place, quantity._replace(end=end), order.size)
+                yield tree.exchanged(0, replace(tree.variables[0], extremum=made))
+
+    def _with_branches(self, graph: QueryGraph, types: frozenset[int]) -> Iterator[tuple[QueryGraph, int]]:
+        """Yield the query graph with the ends of its branches, then extended by likely paths to types that it lacks."""
+        root, held = graph.variables[0].type, set[int]()
+        for end in graph.below_root():
+            held.add(graph.variables[end].type)
+            yield graph, end
+        for type in sorted(types.difference(held, (root,))):
+            for _, path in self._paths_from(root).get(type, ())[: SEARCH.measured]:
+                yield graph.extended(0, path), len(graph.variables) + len(path) - 1
+
+    def _quantities(self, end: QueryVariable, order: Superlative) -> Iterator[Quantity]:
+        """Yield quantities of a branch with some last variable: its nodes' number, or an aggregate of a property."""
+        assert end.step is not None
+        fixed = any(test.test == "=" for test in end.constraints)
+        of_nodes = () if fixed else self._schema.of_type[end.type]
+        for property in (*of_nodes, *self._schema.of_relation[end.step.relation]):
+            if property in self._aggregated:
+                yield Quantity(property, operation=self._view.aggregate or "sum")
+        countable = not self._view.aggregate and order.counted and not self._is_repeated(end.type)
+        if countable and self._ranking.step_counted(end.step) >= WORDS.heard:
+            yield Quantity()
+
+    @cached_property
+    def _aggregated(self) -> frozenset[Property]:
+        """Return the properties whose sum or average a superlative may compare."""
+        order, aggregate = self._view.demand.order, self._view.aggregate
+        if order is None or order.frequent or not (aggregate or order.counted):
+            return frozenset()
+        numbers, window = (one for one in self._schema.properties if one.kind == "number"), 4 if aggregate else 2
+        return frozenset(one for one in numbers if self._ranking.measure_heard(one, window) >= WORDS.heard)
+
+    @cached_property
+    def _measured_types(self) -> frozenset[int]:
+        """Return the types that have such a property, by themselves or by their edges, or whose nodes are counted."""
+        order, steps = self._view.demand.order, self._schema.steps
+        edges = {one.relation for one in self._aggregated if one.relation >= 0}
+        found = {one.type for one in self._aggregated} | {step.end for step in steps if step.relation in edges}
+        if order is not None and order.counted and not self._view.aggregate:
+            found |= {step.end for step in steps if self._ranking.step_counted(step) >= WORDS.heard}
+        return frozenset(found - {-1})
+
+    def _is_repeated(self, type: int) -> bool:
+        """True if the question names a type twice, once perhaps for other nodes than the counted ones."""
+        return self._ranking.mentioned(type) > 1
 
     def _returned(self, graph: QueryGraph) -> Iterator[QueryGraph]:
         """Yield the query graph with each operation and projection that the question may ask for."""
@@ -573,14 +669,17 @@ class QuerySearch:
             ]
             operation: Operation = "average" if view.aggregate == "average" else "sum"
             for one, edge in options:
-                if one.kind in ("number", "year"):
+                if one.kind in ("number", "year") and not one.is_key:
                     yield replace(graph, operation=operation, projected=one, edge=edge)
         if view.demand.count:
             yield replace(graph, operation="count")
             options = [(one, edge) for one, edge in options if one.kind == "number"]
         else:
             yield graph
-        yield from (replace(graph, projected=one) for one, edge in options if edge < 0)
+        frequent = view.demand.order.size if view.demand.order is not None and view.demand.order.frequent else 0
+        if any(one.extremum is not None for one in graph.variables):
+            frequent = 0
+        yield from (replace(graph, projected=one, frequent=frequent) for one, edge in options if edge < 0)
 
 
 def _grown(graph: QueryGraph, at: int, path: Sequence[TypedStep], test: Constraint | None) -> QueryGraph:

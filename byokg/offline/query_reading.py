@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -24,11 +24,13 @@ from byokg.offline.lexicon import (
     load_lexicon,
     number_pattern,
     number_value,
+    pattern,
 )
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
 from byokg.offline.parse_constraints import QueryConstraints, best_number, parse_constraints
 from byokg.offline.query_graphs import CountTest
 from byokg.offline.query_schema import (
+    SCHEMA,
     SEARCH,
     SLASHED,
     VALUES,
@@ -177,9 +179,191 @@ class QuestionView:
     """Words that name the answer."""
     roles: tuple[Role, ...]
     """(W,) syntactic roles."""
+    denied: int
+    """Word that names what is denied (`without *orders*`); -1 without one."""
     order_at: int
     """First word after that of the superlative; -1 without one."""
     aggregate: Aggregate
+
+
+@dataclass(frozen=True)
+class _HeardWords:
+    """The words of a question, and how well each element of a schema explains them."""
+
+    text: str
+    pieces: Sequence[tuple[int, int]]
+    """(W,) their first and last characters, the latter exclusive."""
+    words: Sequence[str]
+    """(W,) casefolded."""
+    explained: Float64
+    """(E, W) see `SchemaWords`."""
+
+    def within(self, first: int, last: int) -> list[int]:
+        """Return the words that start among some characters."""
+        return [at for at, (start, _) in enumerate(self.pieces) if first <= start < last]
+
+    def around(self, start: int, end: int) -> tuple[str, str]:
+        """Return the texts before and after some words, the last exclusive."""
+        return self.text[: self.pieces[start][0]], self.text[self.pieces[end - 1][1] :]
+
+
+class ConstraintReader:
+    """Finds the constraints of values, numbers and dates that a question may mean; thread-safe."""
+
+    def __init__(self, schema: TypedSchema, words: SchemaWords, values: ValueSpotter) -> None:
+        self._schema, self._words, self._values = schema, words, values
+
+    def spans(self, question: _HeardWords) -> tuple[tuple[Constraint, ...], ...]:
+        """Return the alternative constraints of each span of values, numbers and dates."""
+        found = list(self._partial(question))
+        taken = {at for one in found for at in range(one.start, one.end)}
+        measured = [*self._ranges(question)] or [*self._measured(question)]
+        further = (*self._valued(question), *measured, *self._flagged(question))
+        found += [one for one in further if taken.isdisjoint(range(one.start, one.end))]
+        return self._grouped([replace(one, near=self._near(one, question, found)) for one in found])
+
+    def _partial(self, question: _HeardWords) -> Iterator[Constraint]:
+        """Yield constraints of parts of texts: `starts with "382"`."""
+        for test, quoted in _parts():
+            for match in quoted.finditer(question.text):
+                span = question.within(*match.span("part"))
+                if not span:
+                    continue
+                part = match["part"].strip().casefold()
+                whole = match["part"].strip() if match["quote"] else part
+                for one in self._schema.properties:
+                    row = question.explained[self._words.first_property + one.number]
+                    near = float(row[max(0, span[0] - 7) : span[0]].max(initial=0.0))
+                    if one.kind not in ("text", "number", "year") or one.relation >= 0 or near < WORDS.heard:
+                        continue
+                    codes = self._schema.column(one.name).matching(test, whole)
+                    if codes:
+                        yield Constraint(one, test, span[0], span[-1] + 1, codes, near=near, shown=whole)
+
+    def _valued(self, question: _HeardWords) -> list[Constraint]:
+        text, pieces, words = question.text, question.pieces, question.words
+        typed = question.explained[: self._words.first_relation].max(axis=0, initial=0.0)
+        return [
+            one
+            for one in self._values.find(text, pieces)
+            if (one.end > one.start + 1 or typed[one.start] < VALUES.type or text[pieces[one.start][0]].isupper())
+            and not (
+                one.start and words[one.start - 1].isdigit() and _UNIT.fullmatch(" ".join(words[slice(*one.span())]))
+            )
+        ]
+
+    def _flagged(self, question: _HeardWords) -> Iterator[Constraint]:
+        """Yield constraints of properties that are true or false, by words that name them: `not discontinued`."""
+        for one in self._schema.properties:
+            row = question.explained[self._words.first_property + one.number]
+            for at in np.flatnonzero(row >= WORDS.stem).tolist() if one.kind == "flag" and one.relation < 0 else ():
+                value = _NEGATIONS.isdisjoint(question.words[max(0, at - VALUES.naming) : at])
+                if (code := self._schema.column(one.name).code(value)) is not None:
+                    yield Constraint(one, "=", at, at + 1, (code,), near=1.0, shown=str(value).lower())
+
+    def _ranges(self, question: _HeardWords) -> Iterator[Constraint]:
+        """Yield constraints of a range of numbers or dates: `between 10 and 20`."""
+        for match in _RANGE.finditer(question.text):
+            low, high = _date_range(match["low"], ""), _date_range(match["high"], "")
+            span = question.within(match.start("low"), match.end())
+            for one in self._schema.properties if low and high and span else ():
+                least, most = low and low.for_kind(one.kind), high and high.for_kind(one.kind)
+                if least and most and self._schema.column_of(one).any_within(least[0], most[1]):
+                    shown = f"{match['low']} and {match['high']}"
+                    yield Constraint(one, "between", span[0], span[-1] + 1, low=least[0], high=most[1], shown=shown)
+
+    def _measured(self, question: _HeardWords) -> Iterator[Constraint]:
+        """Yield constraints of numbers and dates."""
+        text, pieces, words = question.text, question.pieces, question.words
+        taken, spelled = 0, _spelled(text, pieces)
+        for at in range(len(pieces)):
+            if at < taken:
+                continue
+            if at in spelled:
+                taken, number = spelled[at]
+                yield from self._of_measure(_NumberOrDate(number), question, at, taken)
+                continue
+            for end in range(min(len(pieces), at + 5), at, -1):
+                piece = text[pieces[at][0] : pieces[end - 1][1]]
+                if not any(map(str.isdigit, piece)):
+                    continue
+                if words[at] in ("the", "year", "of") or self._sizes(question, at):
+                    continue
+                if not _stands_alone(text, pieces[at][0], pieces[end - 1][1]):
+                    continue
+                dated = _date_range(piece, text[pieces[end - 1][1] :])
+                if dated is None:
+                    continue
+                taken = end
+                yield from self._of_measure(dated, question, at, end)
+                break
+
+    def _sizes(self, question: _HeardWords, at: int) -> bool:
+        """True for a number of answers or things: `which 5 categories`, `list 3 suppliers`, `more than 2 orders`."""
+        words, behind = question.words, question.explained[:, at + 1 : at + 2]
+        typed = behind[: self._words.first_relation].max(initial=0.0)
+        valued = behind[self._words.first_property :].max(initial=0.0)
+        before, after = question.around(at, at + 1)
+        compared = typed > valued and _test_before(before)[0] != "=" and not _measured_in(after)
+        sized = (at > 0 and words[at - 1] in _BEFORE_SIZE) or compared
+        return bool(sized and words[at].isdigit() and int(words[at]) < SCHEMA.first_year and typed >= WORDS.named)
+
+    def _of_measure(self, dated: _NumberOrDate, question: _HeardWords, start: int, end: int) -> Iterator[Constraint]:
+        """Yield the constraints that a number or a date may mean, from its first to its last word."""
+        text, explained, first = question.text, question.explained, self._words.first_property
+        before, after = question.around(start, end)
+        test, nouns = _test_before(before)
+        nouns = (*nouns, *_measured_in(after))
+        like = np.max([self._words.of_word(noun) for noun in nouns], axis=0) if nouns else None
+        for one in self._schema.properties:
+            bounds = dated.for_kind(one.kind)
+            if bounds is None:
+                continue
+            low, high = bounds
+            column = self._schema.column_of(one)
+            if test == "=" and not column.any_within(low, high):
+                continue
+            low, high = {
+                "=": (low, high),
+                ">": (np.nextafter(high, np.inf), np.inf),
+                ">=": (low, np.inf),
+                "<": (-np.inf, np.nextafter(low, -np.inf)),
+                "<=": (-np.inf, high),
+            }[test]
+            named = explained[first + one.number, max(0, start - VALUES.naming) : start].max(initial=0.0)
+            if test == "=" and not nouns and column.identifying and one.kind == "number" and named < WORDS.heard:
+                continue
+            near = 0.0 if like is None else float(like[first + one.number])
+            shown = text[len(before) : len(text) - len(after)] if dated.number is None else f"{dated.number:.15g}"
+            yield Constraint(one, test, start, end, low=low, high=high, near=near, shown=shown)
+
+    def _near(self, one: Constraint, question: _HeardWords, others: Sequence[Constraint]) -> float:
+        """Return the similarity of words near a span to its property, and half of that to its type."""
+        barred = {at for other in others for at in range(other.start, other.end)}
+        row = question.explained[self._words.first_property + one.property.number]
+        best = one.near
+        for side in (
+            range(one.start - 1, max(-1, one.start - 1 - VALUES.near), -1),
+            range(one.end, min(len(question.words), one.end + VALUES.near)),
+        ):
+            for distance, at in enumerate(side):
+                if at in barred:
+                    break
+                best = max(best, float(row[at]) * (1 - 0.1 * distance))
+        return best
+
+    def _grouped(self, found: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], ...]:
+        """Group alternatives by span; spans that overlap go to the longer one, and the best alternatives stay."""
+        groups: dict[tuple[int, int], list[Constraint]] = defaultdict(list)
+        for one in found:
+            groups[one.span()].append(one)
+        chosen: list[tuple[int, int]] = []
+        for span in sorted(groups, key=lambda span: (-(span[1] - span[0]), span)):
+            if all(span[1] <= low or high <= span[0] for low, high in chosen):
+                chosen.append(span)
+        for group in groups.values():
+            group.sort(key=lambda one: (-one.quality - one.near, one.property.number))
+        return tuple(tuple(groups[span][: VALUES.alternatives]) for span in sorted(chosen)[: VALUES.spans])
 
 
 class QuestionReader:
@@ -189,6 +373,7 @@ class QuestionReader:
         self, schema: TypedSchema, words: SchemaWords, values: ValueSpotter, importance: Callable[[str], float]
     ) -> None:
         self._schema, self._words, self._values, self._importance = schema, words, values, importance
+        self._constraints = ConstraintReader(schema, words, values)
         self.read = cached(SEARCH.remembered)(self._read)
         """Returns the view of a question's text."""
 
@@ -198,8 +383,9 @@ class QuestionReader:
         words = tuple(text[start:end].casefold() for start, end in pieces)
         explained = self._words.table(words).copy()
         self._add_measures(words, explained)
+        heard = _HeardWords(text, pieces, words, explained)
         _, first, last = best_number(text) or (1, 0, 0)
-        spans = self._spans(text, pieces, words, explained)
+        spans = self._constraints.spans(heard)
         spans = tuple(group for group in spans if not first <= pieces[group[0].start][0] < last)
         bounds = [(pieces[group[0].start][0], pieces[group[0].end - 1][1]) for group in spans]
         mentions = [Mention(text[start:end], start, end) for start, end in bounds]
@@ -223,31 +409,17 @@ class QuestionReader:
             explained=explained,
             spans=spans,
             counts=counts,
-            unknown=self._unknown(text, pieces, explained, spans, counts),
+            unknown=self._unknown(heard, spans, counts),
             demand=demand,
             asked=tuple(places[at] for at in parsed.answer_type_span if at < len(places) and places[at] >= 0),
+            denied=_denied(heard, spans),
             roles=tuple(roles.get(at, NO_ROLE) for at in range(len(words))),
             order_at=_after_order(demand, text, pieces),
             aggregate=aggregate,
         )
 
-    def _spans(
-        self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str], explained: Float64
-    ) -> tuple[tuple[Constraint, ...], ...]:
-        """Return the alternative constraints of each span of values, numbers and dates."""
-        found = self._partial(text, pieces, explained)
-        taken = {at for one in found for at in range(one.start, one.end)}
-        further = (*self._valued(text, pieces, explained), *self._measured(text, pieces, words))
-        found += [one for one in further if taken.isdisjoint(range(one.start, one.end))]
-        return self._grouped([replace(one, near=self._near(one, words, explained, found)) for one in found])
-
     def _unknown(
-        self,
-        text: str,
-        pieces: Sequence[tuple[int, int]],
-        explained: Float64,
-        spans: Sequence[Sequence[Constraint]],
-        counts: Sequence[CountTest],
+        self, question: _HeardWords, spans: Sequence[Sequence[Constraint]], counts: Sequence[CountTest]
     ) -> tuple[tuple[int, int], ...]:
         """Return the runs of words that are names or values by their form and place, and no value of a constraint.
 
@@ -255,6 +427,7 @@ class QuestionReader:
         property; or they begin with capitals, right behind a word for a property, or are no acronym and rare, or stand
         behind a word for a type and before none of the schema.
         """
+        text, pieces, explained = question.text, question.pieces, question.explained
         words = [text[start:end] for start, end in pieces]
         bounds = [*((group[0].start, group[0].end) for group in spans), *((one.start, one.end) for one in counts)]
         taken = {at for start, end in bounds for at in range(start, end)}
@@ -306,121 +479,36 @@ class QuestionReader:
                     like = self._words.of_word(noun)[first:] * (0.9 - 0.03 * place)
                     explained[first:, at] = np.maximum(explained[first:, at], like)
 
-    def _partial(self, text: str, pieces: Sequence[tuple[int, int]], explained: Float64) -> list[Constraint]:
-        """Return constraints of parts of texts: `starts with "382"`."""
-        found = []
-        for test, pattern in _parts():
-            for match in pattern.finditer(text):
-                span = [
-                    at for at, (start, end) in enumerate(pieces) if match.start("part") <= start < match.end("part")
-                ]
-                if not span:
-                    continue
-                part = match["part"].strip().casefold()
-                whole = match["part"].strip() if match["quote"] else part
-                for one in self._schema.properties:
-                    row = explained[self._words.first_property + one.number]
-                    near = float(row[max(0, span[0] - 7) : span[0]].max(initial=0.0))
-                    if one.kind not in ("text", "number", "year") or one.relation >= 0 or near < WORDS.heard:
-                        continue
-                    codes = self._schema.column(one.name).matching(test, whole)
-                    if codes:
-                        found.append(Constraint(one, test, span[0], span[-1] + 1, codes, near=near, shown=whole))
-        return found
 
-    def _valued(self, text: str, pieces: Sequence[tuple[int, int]], explained: Float64) -> list[Constraint]:
-        typed = explained[: self._words.first_relation].max(axis=0, initial=0.0)
-        return [
-            one
-            for one in self._values.find(text, pieces)
-            if one.end > one.start + 1 or typed[one.start] < VALUES.type or text[pieces[one.start][0]].isupper()
-        ]
+def _denied(question: _HeardWords, spans: Sequence[Sequence[Constraint]]) -> int:
+    """Return the content word behind a denial that belongs to a value, or else names an element; -1 without one.
 
-    def _measured(self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str]) -> list[Constraint]:
-        """Return constraints of numbers and dates."""
-        found: list[Constraint] = []
-        taken = 0
-        spelled = _spelled(text, pieces)
-        for at in range(len(pieces)):
-            if at < taken:
-                continue
-            if at in spelled:
-                taken, number = spelled[at]
-                found += self._of_measure(_NumberOrDate(number), text, pieces, at, taken)
-                continue
-            for end in range(min(len(pieces), at + 5), at, -1):
-                piece = text[pieces[at][0] : pieces[end - 1][1]]
-                if not any(map(str.isdigit, piece)):
-                    continue
-                if words[at] in ("the", "year", "of") or not _stands_alone(text, pieces[at][0], pieces[end - 1][1]):
-                    continue
-                dated = _date_range(piece, text[pieces[end - 1][1] :])
-                if dated is None:
-                    continue
-                taken = end
-                found += self._of_measure(dated, text, pieces, at, end)
-                break
-        return found
+    A denial within a value, or right before what is false of it, denies nothing else.
+    """
+    valued = {at for group in spans for at in range(group[0].start, group[0].end)}
+    inside = set(valued)
+    for group in spans:
+        if any(one.property.kind == "flag" and one.shown == "false" for one in group):
+            inside.update(range(max(0, group[0].start - VALUES.naming), group[0].end))
+    named = question.explained.max(axis=0, initial=0.0) >= WORDS.named
+    for match in pattern("denial").finditer(question.text):
+        at = next((at for at, (start, _) in enumerate(question.pieces) if start >= match.start()), len(question.pieces))
+        if at not in inside:
+            behind = [word for word in range(at + 1, len(question.pieces)) if question.words[word] not in _AFTER_DENIAL]
+            near = behind[: VALUES.naming]
+            return next(
+                (word for word in (*filter(valued.__contains__, near), *near) if named[word] or word in valued), -1
+            )
+    return -1
 
-    def _of_measure(
-        self, dated: _NumberOrDate, text: str, pieces: Sequence[tuple[int, int]], start: int, end: int
-    ) -> list[Constraint]:
-        """Return the constraints that a number or a date may mean, from its first to its last word."""
-        found = []
-        first = self._words.first_property
-        before, after = text[: pieces[start][0]], text[pieces[end - 1][1] :]
-        test, nouns = _test_before(before)
-        nouns = (*nouns, *_measured_in(after))
-        like = np.max([self._words.of_word(noun) for noun in nouns], axis=0) if nouns else None
-        for one in self._schema.properties:
-            bounds = dated.for_kind(one.kind)
-            if bounds is None:
-                continue
-            low, high = bounds
-            column = self._schema.column_of(one)
-            if test == "=" and not column.any_within(low, high):
-                continue
-            low, high = {
-                "=": (low, high),
-                ">": (np.nextafter(high, np.inf), np.inf),
-                ">=": (low, np.inf),
-                "<": (-np.inf, np.nextafter(low, -np.inf)),
-                "<=": (-np.inf, high),
-            }[test]
-            if test == "=" and not nouns and column.identifying and one.kind == "number":
-                continue
-            near = 0.0 if like is None else float(like[first + one.number])
-            shown = text[len(before) : len(text) - len(after)] if dated.number is None else f"{dated.number:.15g}"
-            found.append(Constraint(one, test, start, end, low=low, high=high, near=near, shown=shown))
-        return found
 
-    def _near(self, one: Constraint, words: Sequence[str], explained: Float64, others: Sequence[Constraint]) -> float:
-        """Return the similarity of words near a span to its property, and half of that to its type."""
-        barred = {at for other in others for at in range(other.start, other.end)}
-        row = explained[self._words.first_property + one.property.number]
-        best = one.near
-        for side in (
-            range(one.start - 1, max(-1, one.start - 1 - VALUES.near), -1),
-            range(one.end, min(len(words), one.end + VALUES.near)),
-        ):
-            for distance, at in enumerate(side):
-                if at in barred:
-                    break
-                best = max(best, float(row[at]) * (1 - 0.1 * distance))
-        return best
-
-    def _grouped(self, found: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], ...]:
-        """Group alternatives by span; spans that overlap go to the longer one, and the best alternatives stay."""
-        groups: dict[tuple[int, int], list[Constraint]] = defaultdict(list)
-        for one in found:
-            groups[one.span()].append(one)
-        chosen: list[tuple[int, int]] = []
-        for span in sorted(groups, key=lambda span: (-(span[1] - span[0]), span)):
-            if all(span[1] <= low or high <= span[0] for low, high in chosen):
-                chosen.append(span)
-        for group in groups.values():
-            group.sort(key=lambda one: (-one.quality - one.near, one.property.number))
-        return tuple(tuple(groups[span][: VALUES.alternatives]) for span in sorted(chosen)[: VALUES.spans])
+_BEFORE_SIZE = REQUESTS | {"which", "what", "any", "me", "some"}
+_AFTER_DENIAL = SILENT | {"any", "single"}
+_NEGATIONS = frozenset((*load_lexicon("sets")["not"], "non", "t"))
+_RANGE = re.compile(
+    r"\b(?:between|from)\s+[$€£'\"]?(?P<low>\d[\d.,-]*?)['\"]?\s+(?:and|to|until)\s+[$€£'\"]?(?P<high>\d(?:[\d.,-]*\d)?)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -583,8 +671,8 @@ def _tests() -> tuple[tuple[Test, re.Pattern[str]], ...]:
 
 def _test_before(before: str) -> tuple[Test, tuple[str, ...]]:
     """Return the comparison that the words right before a number or date state, and nouns for the measure."""
-    for test, pattern in _tests():
-        if pattern.search(before):
+    for test, compared in _tests():
+        if compared.search(before):
             return test, ()
     if found := _THAN.search(before):
         adjective = comparative(found["word"].casefold()) if found["word"] else None

@@ -145,6 +145,8 @@ class SearchSettings:
     """Types that the answer may have, the likeliest ones."""
     named: int = 2
     """Types or relations that are added because the question names them."""
+    measured: int = 2
+    """Metapaths to nodes that a superlative counts, or whose properties it adds up."""
     executed: int = 60
     """Query graphs that are executed for a question."""
     alternatives: int = 3
@@ -199,6 +201,9 @@ def words_of(label: str) -> tuple[str, ...]:
     return tuple(words) or (label.casefold(),)
 
 
+KEYS = frozenset("id ids key uuid guid identifier".split())
+
+
 @dataclass(frozen=True, eq=False)
 class Property:
     """One property of the nodes of a type, of the edges of a relation, or the name of nodes."""
@@ -212,6 +217,11 @@ class Property:
     kind: Kind
     relation: int = -1
     """-1 for a property of nodes."""
+
+    @property
+    def is_key(self) -> bool:
+        """True for an identifier (`categoryID`), which is neither compared nor added up."""
+        return self.words[-1] in KEYS
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +240,7 @@ class TypedStep:
     """Number of the step that leads back."""
 
 
-Test = Literal["=", ">", ">=", "<", "<=", "STARTS WITH", "ENDS WITH", "CONTAINS"]
+Test = Literal["=", ">", ">=", "<", "<=", "between", "STARTS WITH", "ENDS WITH", "CONTAINS"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +285,9 @@ class TypedSchema:
         self.properties = self._read_properties()
         self.of_type = tuple(
             tuple(one for one in self.properties if one.type == number) for number in range(len(self.types))
+        )
+        self.of_relation = tuple(
+            tuple(one for one in self.properties if one.relation == number) for number in range(len(graph.relations))
         )
         self.steps = self._read_steps()
         self.steps_from = tuple(
@@ -689,8 +702,8 @@ class ValueSpotter:
             if any(low <= start and end <= high for low, high in covered):
                 continue
             piece = text[pieces[start][0] : pieces[end - 1][1]]
-            bare = end - start == 1 and (words[start].casefold() in SILENT | _BARE)
-            if bare and not words[start].isupper():
+            bare = end - start == 1 and (words[start].casefold() in SILENT | _BARE | KEYS)
+            if bare and (not words[start].isupper() or words[start].casefold() in KEYS):
                 continue
             for each in dict.fromkeys((piece, piece[: -len(words[end - 1])] + singular(words[end - 1]))):
                 found = self._distinct(
@@ -764,7 +777,9 @@ class ValueSpotter:
         for start, end in dict.fromkeys(spans[: VALUES.compared]):
             piece = text[pieces[start][0] : pieces[end - 1][1]]
             if any(rare[start:end]) and len(piece) >= VALUES.letters and read_literal(piece) is None:
+                inner = {one.shown for one in exact if start <= one.start and one.end <= end}
                 found = self._similar(start, end, piece, any(at in taken for at in range(start, end)))
+                found = [one for one in found if one.shown not in inner]
                 if found:
                     rare[start:end] = [False] * (end - start)
                     yield from self._distinct(found)

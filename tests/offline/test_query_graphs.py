@@ -92,6 +92,47 @@ def records() -> ColumnarGraph:
     return ColumnarGraph.from_records(nodes, _edges(*edges), "records")
 
 
+# Shop: clients purchase orders of products, which suppliers supply.
+#
+#   Nordfisk - Salmon (price 30), Cod (price 20, discontinued)   Bergkaas - Gouda (price 10)   Olivar - Oil (price 40)
+#   Anna (Oslo) - o1 (freight 5): 1 Salmon, 2 Gouda; o2 (freight 6): 1 Oil
+#   Ben (Bonn)  - o3 (freight 9): 1 Gouda, 7 Cod                 Carl (Oslo) has no order
+
+
+@lru_cache(1)
+def shop() -> ColumnarGraph:
+    nodes = [
+        _node("s1", "Nordfisk", "Supplier"),
+        _node("s2", "Bergkaas", "Supplier"),
+        _node("s3", "Olivar", "Supplier"),
+        _node("p1", "Salmon", "Product", price=30, discontinued=False, productID=41),
+        _node("p2", "Cod", "Product", price=20, discontinued=True, productID=42),
+        _node("p3", "Gouda", "Product", price=10, discontinued=False, productID=43),
+        _node("p4", "Oil", "Product", price=40, discontinued=False, productID=44),
+        _node("c1", "Anna", "Client", city="Oslo"),
+        _node("c2", "Ben", "Client", city="Bonn"),
+        _node("c3", "Carl", "Client", city="Oslo"),
+        _node("o1", "o1", "Order", freight=5),
+        _node("o2", "o2", "Order", freight=6),
+        _node("o3", "o3", "Order", freight=9),
+    ]
+    edges = _edges(
+        ("s1", "SUPPLIES", "p1"),
+        ("s1", "SUPPLIES", "p2"),
+        ("s2", "SUPPLIES", "p3"),
+        ("s3", "SUPPLIES", "p4"),
+        ("c1", "PURCHASED", "o1"),
+        ("c1", "PURCHASED", "o2"),
+        ("c2", "PURCHASED", "o3"),
+    )
+    ordered = (("o1", "p1", 1), ("o1", "p3", 2), ("o2", "p4", 1), ("o3", "p3", 1), ("o3", "p2", 7))
+    edges += [
+        Triple(EntityId(order), "ORDERS", EntityId(product), properties={"quantity": number})
+        for order, product, number in ordered
+    ]
+    return ColumnarGraph.from_records(nodes, edges, "shop")
+
+
 def answers(graph: ColumnarGraph) -> QueryAnswers:
     return QueryAnswers(graph, StaticEmbedder())
 
@@ -200,6 +241,78 @@ class TestRecords:
             "70-5119",
             "70-6120",
         }
+
+
+class TestShop:
+    """Branches that are counted, aggregated or denied, frequent values, ranges and flags."""
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("Which supplier has the highest average price of products?", {"Olivar"}),
+            ("Which client has the most products?", {"Anna"}),  # three, Ben two
+            ("Which clients ordered more than 2 products?", {"Anna"}),
+            ("Which clients ordered at least 3 products?", {"Anna"}),
+            ("Which client has the highest total freight?", {"Anna"}),  # 5 + 6
+            ("Which product has the highest total quantity ordered?", {"Cod"}),
+            ("Show the top 2 clients based on the number of orders.", {"Anna", "Ben"}),
+            ("What is the most common city of clients?", {"Oslo"}),
+            ("Which clients have no orders?", {"Carl"}),
+            ("Which suppliers do not supply Cod?", {"Bergkaas", "Olivar"}),
+            ("Which orders do not contain Gouda?", {"o2"}),
+            ("Which suppliers have no discontinued products?", {"Bergkaas", "Olivar"}),
+            ("Which products are discontinued?", {"Cod"}),
+            ("Which products are not discontinued?", {"Salmon", "Gouda", "Oil"}),
+            ("Which products have a price between 15 and 35?", {"Salmon", "Cod"}),
+            ("List the first 2 products with the lowest price.", {"Gouda", "Cod"}),
+            ("List 2 suppliers.", {"Nordfisk", "Bergkaas", "Olivar"}),  # a reader of the answer may choose
+        ],
+    )
+    def test_a_question_is_answered(self, text: str, expected: set[str]) -> None:
+        assert said(shop(), text) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "query"),
+        [
+            (
+                "Which product has the highest total quantity ordered?",
+                "MATCH (x0:Product), (x0)<-[r1:ORDERS]-(x1:Order) WITH x0, sum(r1.quantity) AS m "
+                "RETURN x0 ORDER BY m DESC LIMIT 1",
+            ),
+            (
+                "Which clients ordered more than 2 products?",
+                "MATCH (x0:Client), (x0)-[:PURCHASED]->(x1:Order), (x1)-[:ORDERS]->(x2:Product) "
+                "WITH x0, count(DISTINCT x2) AS n WHERE n > 2 RETURN x0",
+            ),
+            (
+                "Which suppliers have no discontinued products?",
+                "MATCH (x0:Supplier) WHERE NOT EXISTS { (x0)-[:SUPPLIES]->(x1:Product) WHERE x1.discontinued = true } "
+                "RETURN DISTINCT x0",
+            ),
+            (
+                "What is the most common city of clients?",
+                "MATCH (x0:Client) RETURN x0.city, count(*) AS f ORDER BY f DESC LIMIT 1",
+            ),
+            (
+                "Which products have a price between 15 and 35?",
+                "MATCH (x0:Product) WHERE x0.price >= 15 AND x0.price <= 35 RETURN DISTINCT x0",
+            ),
+        ],
+    )
+    def test_the_query_is_executable_cypher(self, text: str, query: str) -> None:
+        answer = answers(shop()).answer(text)
+        assert answer is not None and answer.text == query
+
+    def test_rows_name_the_operators_that_the_query_leaves_out(self) -> None:
+        (rows,) = answers(shop()).rows("Which supplier has no price and the most products?")
+        assert isinstance(rows, RowsEvidence)
+        assert rows.readings[1] == "nothing in it stands for 'no price'"
+        (whole,) = answers(shop()).rows("Which clients have no orders?")
+        assert isinstance(whole, RowsEvidence) and len(whole.readings) == 1
+
+    def test_identifiers_are_no_measures(self) -> None:
+        answer = answers(shop()).answer("Which product has the highest product id?")
+        assert answer is None or "ORDER BY x0.productID" not in answer.text
 
 
 class TestPipeline:
