@@ -252,8 +252,7 @@ class QueryAnswers:
 
     def _unused(self, text: str, graph: QueryGraph) -> list[str]:
         """Return the operators and values of a question that a query graph leaves out."""
-        view = self._parts[2].read(text)
-        used = {one.span() for one in graph.constraints}
+        view, used = self._read(text), {one.span() for one in graph.constraints}
         spans = (group[0].span() for group in view.spans if group[0].span() not in used)
         return [*unused_operators(view, graph), *(" ".join(view.words[start:end]) for start, end in spans)]
 

@@ -366,10 +366,8 @@ class QueryExecution:
         nodes: Int64 | None = None
         for part in sorted(parts, key=len):
             nodes = part if nodes is None else np.intersect1d(nodes, part, assume_unique=True)
-        for child in graph.children(at):
-            if graph.variables[child].absent:
-                with_branch = self._leading(graph, child)
-                nodes = np.setdiff1d(self._members(nodes, one.type), with_branch, assume_unique=True)
+        for child in (child for child in graph.children(at) if graph.variables[child].absent):
+            nodes = np.setdiff1d(self._members(nodes, one.type), self._leading(graph, child), assume_unique=True)
         if one.counted is not None:
             nodes = self._members(nodes, one.type)
             nodes = nodes[_compared(self._quantities(graph, nodes, one.counted.quantity), one.counted.test)]

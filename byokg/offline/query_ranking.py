@@ -576,8 +576,8 @@ class QuerySearch:
                         yield graph.exchanged(at, replace(variable, counted=Counted(test, Quantity(step=step))))
                 if variable.step is None:
                     continue
-                for one in self._schema.properties:
-                    if one.relation == variable.step.relation and one.kind == "number":
+                for one in self._schema.of_relation[variable.step.relation]:
+                    if one.kind == "number":
                         yield graph.constrained(at, _bounded(one, test))
 
     def _ordered(self, graph: QueryGraph) -> Iterator[QueryGraph]:
@@ -664,8 +664,8 @@ class QuerySearch:
                 (one, at)
                 for at, variable in enumerate(graph.variables)
                 if variable.step is not None
-                for one in self._schema.properties
-                if one.relation == variable.step.relation and self._ranking.best[first + one.number] >= WORDS.heard
+                for one in self._schema.of_relation[variable.step.relation]
+                if self._ranking.best[first + one.number] >= WORDS.heard
             ]
             operation: Operation = "average" if view.aggregate == "average" else "sum"
             for one, edge in options:
@@ -676,9 +676,8 @@ class QuerySearch:
             options = [(one, edge) for one, edge in options if one.kind == "number"]
         else:
             yield graph
-        frequent = view.demand.order.size if view.demand.order is not None and view.demand.order.frequent else 0
-        if any(one.extremum is not None for one in graph.variables):
-            frequent = 0
+        order, ordered = view.demand.order, any(one.extremum is not None for one in graph.variables)
+        frequent = order.size if order is not None and order.frequent and not ordered else 0
         yield from (replace(graph, projected=one, frequent=frequent) for one, edge in options if edge < 0)
 
 
