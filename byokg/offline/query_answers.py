@@ -206,6 +206,10 @@ class QueryAnswers:
                 found.append(UnknownValue(mention, tuple(values)))
         return tuple(found)
 
+    def aggregates(self, text: str) -> bool:
+        """True if a question asks for a sum or an average."""
+        return len(text) <= SEARCH.characters and bool(self._read(text).aggregate)
+
     def better(self, text: str, other: float) -> QueryAnswer | None:
         """Return the answer to a question's text if it is likelier right than another of a probability (0: none).
 
@@ -315,6 +319,9 @@ class QueryStage:
             return None
         items = self._answerer.answer(question, context)
         other = self._estimator.estimate(question, context, items).probability if items else 0.0
+        computed = any(isinstance(item, ComputedEvidence) for item in context.evidence)
+        if not computed and self._queries.aggregates(question.text):
+            other = min(other, SEARCH.listed)
         return self._queries.better(question.text, other)
 
     def _evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:

@@ -236,8 +236,11 @@ def _tested(schema: TypedSchema, variable: str, test: Constraint) -> str:
         bounds: tuple[Test, Test] = (">=", "<=")
         parts = zip(bounds, test.shown.split(" and "), strict=True)
         return " AND ".join(_tested(schema, variable, replace(test, test=each, shown=part)) for each, part in parts)
+    if test.property.kind == "flag" and test.codes:
+        value = column.distinct[test.codes[0]]
+        return f"{name} = {_literal(value) if isinstance(value, str) else str(value).lower()}"
     if test.codes or test.nodes is not None:
-        return f"{name} {test.test} {test.shown if test.property.kind == 'flag' else _literal(test.shown)}"
+        return f"{name} {test.test} {_literal(test.shown)}"
     if not isinstance(next(iter(column.distinct), None), str):
         return f"{name} {test.test} {test.shown}"
     if test.property.kind == "number":

@@ -258,7 +258,7 @@ class ConstraintReader:
             row = question.explained[self._words.first_property + one.number]
             for at in np.flatnonzero(row >= WORDS.stem).tolist() if one.kind == "flag" and one.relation < 0 else ():
                 value = _NEGATIONS.isdisjoint(question.words[max(0, at - VALUES.naming) : at])
-                if (code := self._schema.column(one.name).code(value)) is not None:
+                if (code := self._schema.column(one.name).flags.get(value)) is not None:
                     yield Constraint(one, "=", at, at + 1, (code,), near=1.0, shown=str(value).lower())
 
     def _ranges(self, question: _HeardWords) -> Iterator[Constraint]:

@@ -155,6 +155,8 @@ class SearchSettings:
     """Values that are shown for one that is nowhere."""
     covered: float = 0.33
     """Share of the question's content that a query graph must explain."""
+    listed: float = 0.05
+    """Largest probability of an answer by paths to a question for a sum or an average, which is no list."""
     margin: float = 0.9
     """Log-odds by which query graphs must be likelier right than paths."""
     valued: int = 3
@@ -541,6 +543,12 @@ class _DistinctValues:
             return self._codes.get(value)
 
     @cached_property
+    def flags(self) -> dict[bool, int]:
+        """Return the numbers of the values that stand for true and false."""
+        texts = (_FLAGS.get(value.casefold()) if isinstance(value, str) else value for value in self.distinct)
+        return {value: code for code, value in enumerate(texts) if isinstance(value, bool)}
+
+    @cached_property
     def identifying(self) -> bool:
         """Return True if no two holders share a value."""
         return len(self._encoded[0]) == len(self._nodes)
@@ -597,7 +605,12 @@ def _number_kind(values: pa.Array) -> Kind:
     return "year" if SCHEMA.first_year <= low and high <= SCHEMA.last_year and high - low > 0 else "number"
 
 
+_FLAGS = {"yes": True, "no": False, "true": True, "false": False}
+
+
 def _text_kind(texts: Sequence[str]) -> Kind:
+    if texts and all(text.casefold() in _FLAGS for text in texts):
+        return "flag"
     if texts and all(_TIME.fullmatch(text) for text in texts):
         return "time"
     if texts and sum(SLASHED.fullmatch(text) is not None or _iso(text) for text in texts) > 0.9 * len(texts):
@@ -721,7 +734,7 @@ class ValueSpotter:
         best: dict[Property, ValueMatch] = {}
         for match in matches:
             one = self._by_key.get((match.type, match.property))
-            if one is None or one.kind in ("number", "year") or (one.kind == "date" and not dates):
+            if one is None or one.kind in ("number", "year", "flag") or (one.kind == "date" and not dates):
                 continue
             code = self._schema.column(one.name).code(match.value)
             if code is not None and (one not in best or match.score == best[one].score):

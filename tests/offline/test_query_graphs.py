@@ -105,10 +105,10 @@ def shop() -> ColumnarGraph:
         _node("s1", "Nordfisk", "Supplier"),
         _node("s2", "Bergkaas", "Supplier"),
         _node("s3", "Olivar", "Supplier"),
-        _node("p1", "Salmon", "Product", price=30, discontinued=False, productID=41),
-        _node("p2", "Cod", "Product", price=20, discontinued=True, productID=42),
-        _node("p3", "Gouda", "Product", price=10, discontinued=False, productID=43),
-        _node("p4", "Oil", "Product", price=40, discontinued=False, productID=44),
+        _node("p1", "Salmon", "Product", price=30, discontinued=False, organic="no", productID=41),
+        _node("p2", "Cod", "Product", price=20, discontinued=True, organic="no", productID=42),
+        _node("p3", "Gouda", "Product", price=10, discontinued=False, organic="Yes", productID=43),
+        _node("p4", "Oil", "Product", price=40, discontinued=False, organic="Yes", productID=44),
         _node("c1", "Anna", "Client", city="Oslo"),
         _node("c2", "Ben", "Client", city="Bonn"),
         _node("c3", "Carl", "Client", city="Oslo"),
@@ -219,6 +219,17 @@ def test_no_query_is_searched_for_that_loses_to_a_sure_path(monkeypatch: pytest.
     assert found is not None and found.probability < 1 and own.better(text, 0.99) is None
 
 
+def test_values_that_paths_list_are_no_average() -> None:
+    plants = [("Foxglove", 150), ("Basil", 60), ("Oleander", 400), ("Lavender", 70)]
+    nodes = [_node(name, name, "Plant", height_cm=height) for name, height in plants]
+    nodes += [_node(name, name, "Garden") for name in ("Kew", "Orto Botanico")]
+    grown = [("Kew", "Foxglove"), ("Kew", "Lavender"), ("Orto Botanico", "Basil"), ("Orto Botanico", "Oleander")]
+    graph = ColumnarGraph.from_records(nodes, _edges(*((one, "HAS_PLANT", other) for one, other in grown)), "gardens")
+    for text, value in (("average", 110.0), ("total", 220)):
+        answer = offline_pipeline(Parts(graph)).run(Question("q", f"What is the {text} height of the plants in Kew?"))
+        assert [float(item.name) for item in answer.items] == [value]
+
+
 class TestRecords:
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -263,6 +274,8 @@ class TestShop:
             ("Which suppliers have no discontinued products?", {"Bergkaas", "Olivar"}),
             ("Which products are discontinued?", {"Cod"}),
             ("Which products are not discontinued?", {"Salmon", "Gouda", "Oil"}),
+            ("Which products are organic?", {"Gouda", "Oil"}),
+            ("Which products are not organic?", {"Salmon", "Cod"}),
             ("Which products have a price between 15 and 35?", {"Salmon", "Cod"}),
             ("List the first 2 products with the lowest price.", {"Gouda", "Cod"}),
             ("List 2 suppliers.", {"Nordfisk", "Bergkaas", "Olivar"}),  # a reader of the answer may choose
@@ -289,6 +302,7 @@ class TestShop:
                 "MATCH (x0:Supplier) WHERE NOT EXISTS { (x0)-[:SUPPLIES]->(x1:Product) WHERE x1.discontinued = true } "
                 "RETURN DISTINCT x0",
             ),
+            ("Which products are organic?", "MATCH (x0:Product) WHERE x0.organic = 'Yes' RETURN DISTINCT x0"),
             (
                 "What is the most common city of clients?",
                 "MATCH (x0:Client) RETURN x0.city, count(*) AS f ORDER BY f DESC LIMIT 1",

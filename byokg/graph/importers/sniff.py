@@ -242,6 +242,8 @@ def _guessed(tables: Sequence[_LooseTable]) -> dict[str, Any]:
         entry: dict[str, Any] = {"file": table.name, "id": table.key}
         if own := {name: kinds[name] for name in table.fields if name in kinds}:
             entry["kinds"] = own
+        if held := [one.column for one in _foreign_keys(table, nodes) if one.whole and one.column not in kinds]:
+            entry["leave_out"] = held
         found["nodes"][table.type] = entry
     edges: list[tuple[str, dict[str, Any]]] = []
     for table in tables:
@@ -282,6 +284,8 @@ class _ForeignKey(NamedTuple):
     separator: str
     """Text between several keys in a cell."""
     relation: str
+    whole: bool
+    """Whether edges hold all of it: names, or several keys in a cell, each of which is one of the table's."""
 
 
 def _foreign_keys(table: _LooseTable, nodes: Sequence[_LooseTable]) -> Iterator[_ForeignKey]:
@@ -301,7 +305,8 @@ def _foreign_keys(table: _LooseTable, nodes: Sequence[_LooseTable]) -> Iterator[
             if most or (named and shared and shared * 2 >= min(len(held), len(keys))):
                 plain = said == key or (named and len(stem) == 1)
                 relation = f"HAS_{_relation(other.type)}" if plain else "_".join(stem).upper()
-                yield _ForeignKey(column, other, separator, relation)
+                whole = held <= keys and (bool(separator) or said[-1:] != ("id",))
+                yield _ForeignKey(column, other, separator, relation, whole)
                 break
 
 

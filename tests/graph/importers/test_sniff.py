@@ -67,6 +67,10 @@ def test_tables_are_joined_by_names_of_which_a_cell_holds_several(tmp_path: Path
         ("Guide:Cid", "FAVOURITE", "Plant:Mint"),
     ]
     assert found.mapping["edges"]["HAS_PLANT"]["separator"] == "|"
+    assert [found.mapping["nodes"][type_].get("leave_out") for type_ in ("Garden", "Guide")] == [
+        ["plants"],
+        ["favourite"],
+    ]
     assert found.left_out == ["notes.csv"]
     (tmp_path / "graph.yaml").write_text(mapping_text(found.mapping))
     assert facts(import_graph(tmp_path)) == facts(found.graph)
