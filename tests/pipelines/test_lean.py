@@ -57,7 +57,7 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
         [Triple(EntityId("m1"), "directed_by", EntityId("p1"))],
         name="runtimes",
     )
-    reply = Rule("<answers>117 [e1]</answers>", contains=("[e1] Alien (Film) runtime_min: 117",))
+    reply = Rule("<answers>117 [e2]</answers>", contains=("[e2] Alien (Film) runtime_min: 117\n[e3]",))
     assert supported(graph, "how long is Alien", reply) == ["117"]
 
 
