@@ -480,16 +480,9 @@ def sniff(
             "relations": relations,
             "names": named,
             "mapping": dict(found.mapping),
+            "left_out": list(found.left_out),
         }
-        print_json(
-            {
-                **facts,
-                **more,
-                "files": list(found.files),
-                "left_out": list(found.left_out),
-                "written": str(target) if write else None,
-            }
-        )
+        print_json({**facts, **more, "files": list(found.files), "written": str(target) if write else None})
         return
     part = " in the beginning of the file" if found.sampled else ""
     print(f"format     {found.format}")

@@ -118,7 +118,7 @@ def expand(
     check()
     if caps.per_node and caps.per_relation is None and relations is None:
         return Expansion(*store.first_edges(nodes, direction, caps.per_node))
-    if caps.per_relation is not None and (relations is None or len(relations) == 1) and _are_hubs(store, nodes):
+    if caps.per_relation is not None and (relations is None or len(relations) == 1) and has_many_edges(store, nodes):
         edges = store.capped_edges(nodes, direction, relations, caps.per_relation + 1)
     else:
         edges = store.edges(nodes, direction, relations)
@@ -131,9 +131,10 @@ _MANY = 1 << 13
 """Edges of some nodes from which on a cap is applied before they are read."""
 
 
-def _are_hubs(store: GraphStore, nodes: NodeArray) -> bool:
+def has_many_edges(store: GraphStore, nodes: NodeArray) -> bool | None:
+    """True if edges of a few relations are better read alone, so many touch some nodes; None if that is unknown."""
     degrees = store.degrees(nodes)
-    return degrees is not None and int(degrees.sum()) > _MANY
+    return None if degrees is None else int(degrees.sum()) > _MANY
 
 
 # Several hops, any relation

@@ -374,7 +374,7 @@ _TYPE_SHARE = 0.6
 _NEXT = 0.3
 """Worth of a word for a type next to the property's."""
 _DESCRIBED = 3
-"""Words among which the word for a type is that a number counts (`3 most expensive products`)."""
+"""Distance in words from a count to the type that it counts, at most (`3 most expensive products`)."""
 _BEHIND = 1
 """Words that a cue behind the mention counts as farther away."""
 

@@ -120,7 +120,7 @@ class MentionSpotter:
         """
         words = _Words(text)
         telling = [at for at, word in enumerate(words.folded) if len(word) >= _LIMITS.letters and _tells(word)]
-        content = [at for at in telling if not self._labels(words, at)]
+        content = [at for at in telling if not self._is_label(words, at)]
         strange = [at for at in content if self._strange(words.folded[at])]
         plain = self._exact(words)
         exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
@@ -282,15 +282,15 @@ class MentionSpotter:
             found.append(max(zip(worths, mentions, strict=True), key=lambda one: one[0]))
         return found
 
-    def _labels(self, words: _Words, at: int) -> bool:
+    def _is_label(self, words: _Words, at: int) -> bool:
         """True if a word names a type, or is a part of a property's name and no name by its capital."""
         word = words.folded[at]
-        return self._is_type(word) or (self._is_property(word) and not words.capital(at))
+        return self._is_type(word) or (self._is_property(word) and not words.is_capital(at))
 
     def _unexplained(self, words: _Words, at: int) -> bool:
         """True if a word has a meaning that no relation explains, and names no type or property."""
         word = words.folded[at]
-        return _tells(word) and self._explained(word) < self.settings.strange and not self._labels(words, at)
+        return _tells(word) and self._explained(word) < self.settings.strange and not self._is_label(words, at)
 
     def _lone(self, words: _Words, at: int, most: float) -> bool:
         """True if a word occurs in names, and nothing else explains it: an informative one, or none of everyday.
@@ -339,7 +339,7 @@ class _Words:
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
 
-    def capital(self, at: int) -> bool:
+    def is_capital(self, at: int) -> bool:
         """True if a word within the text begins with a capital."""
         return at > 0 and self._spans[at].group()[:1].isupper()
 

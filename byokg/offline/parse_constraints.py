@@ -73,7 +73,7 @@ class Superlative:
     size: int = 1
     """Number of best ones, those of ties beside them (`top 5`); with more than one, the place is 1."""
     frequent: bool = False
-    """Whether it compares how often something occurs (`the most common surname`)."""
+    """True for a comparison of frequencies (`the most common surname`)."""
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class QueryAnswers:
                 found.append(UnknownValue(mention, tuple(values)))
         return tuple(found)
 
-    def aggregates(self, text: str) -> bool:
+    def is_aggregation(self, text: str) -> bool:
         """True if a question asks for a sum or an average."""
         return len(text) <= SEARCH.characters and bool(self._read(text).aggregate)
 
@@ -320,7 +320,7 @@ class QueryStage:
         items = self._answerer.answer(question, context)
         other = self._estimator.estimate(question, context, items).probability if items else 0.0
         computed = any(isinstance(item, ComputedEvidence) for item in context.evidence)
-        if not computed and self._queries.aggregates(question.text):
+        if not computed and self._queries.is_aggregation(question.text):
             other = min(other, SEARCH.listed)
         return self._queries.better(question.text, other)
 

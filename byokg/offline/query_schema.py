@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from threading import RLock
 from typing import Literal
 
@@ -29,7 +29,7 @@ from byokg.graph.store import ALL_VALUES, Direction
 from byokg.index.names import NameIndex
 from byokg.index.values import ValueIndex, ValueMatch
 from byokg.linking.values import question_words
-from byokg.offline.lexicon import SILENT
+from byokg.offline.lexicon import SILENT, load_lexicon
 from byokg.offline.schema_linking import content_words
 from byokg.text.dates import read_date
 from byokg.text.names import fold, singular, split_label, split_words
@@ -545,7 +545,7 @@ class _DistinctValues:
     @cached_property
     def flags(self) -> dict[bool, int]:
         """Return the numbers of the values that stand for true and false."""
-        texts = (_FLAGS.get(value.casefold()) if isinstance(value, str) else value for value in self.distinct)
+        texts = (_flags().get(value.casefold()) if isinstance(value, str) else value for value in self.distinct)
         return {value: code for code, value in enumerate(texts) if isinstance(value, bool)}
 
     @cached_property
@@ -605,11 +605,14 @@ def _number_kind(values: pa.Array) -> Kind:
     return "year" if SCHEMA.first_year <= low and high <= SCHEMA.last_year and high - low > 0 else "number"
 
 
-_FLAGS = {"yes": True, "no": False, "true": True, "false": False}
+@cache
+def _flags() -> dict[str, bool]:
+    """Return the texts that stand for true and false."""
+    return {text: flag for flag in (True, False) for text in load_lexicon("sets")[str(flag).lower()]}
 
 
 def _text_kind(texts: Sequence[str]) -> Kind:
-    if texts and all(text.casefold() in _FLAGS for text in texts):
+    if texts and all(text.casefold() in _flags() for text in texts):
         return "flag"
     if texts and all(_TIME.fullmatch(text) for text in texts):
         return "time"

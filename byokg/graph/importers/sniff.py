@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from byokg.graph.importers.columns import InferredKinds, node_header, words
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import DETECTED, TableOptions
 from byokg.graph.importers.formats import Format, find_format
-from byokg.graph.importers.tables import MAPPING, edge_table
+from byokg.graph.importers.tables import MAPPING, OF_NODES, edge_table
 from byokg.graph.store import Direction
 
 SAMPLED_FROM, _SAMPLE_BYTES = 1 << 26, 1 << 23
@@ -58,7 +58,7 @@ class Sniffed:
 def sniff(source: str | Path, options: TableOptions = DETECTED) -> Sniffed:
     """Read a source, or a sample of it, and describe it. Raises `ImportFailed` as `import_graph` does."""
     place = Path(source)
-    tables = _loose_tables(place)
+    tables = _loose_tables(place, options)
     if tables:
         folder, mapping = place if place.is_dir() else place.parent, _guessed(tables)
         with tempfile.TemporaryDirectory(prefix="byokg-") as temporary:
@@ -132,6 +132,8 @@ class _LooseTable:
     """The column that identifies its rows; empty if none does."""
     distinct: Sequence[str]
     """Columns whose values are all distinct."""
+    cells: Mapping[str, pa.Array]
+    """The sample by column; null where a cell is empty."""
     texts: Collection[str]
     """Columns whose values are no numbers, dates or the like."""
     values: Callable[[str, str], frozenset[str]]
@@ -148,16 +150,15 @@ class _LooseTable:
         return _singular(self.name.partition(".")[0]).title().replace("_", "").replace("-", "")
 
 
-def _loose_tables(place: Path) -> list[_LooseTable]:
+def _loose_tables(place: Path, options: TableOptions) -> list[_LooseTable]:
     """Return the tables of a folder that is no graph by its names of files, or the one of a file that holds no edges;
-    none for another source."""
-    if place.is_file() and uncompressed(place).suffix.lower() in DELIMITED_ENDINGS:
+    none for another source, or for a file about which something is decided."""
+    if place.is_file() and options == DETECTED and uncompressed(place).suffix.lower() in DELIMITED_ENDINGS:
         try:
             edge_table(RecordFile.at(place))
         except ImportFailed as error:
-            if "names are not known" not in error.reason and "names no two ends" not in error.reason:
-                raise
-            return [table for table in _with_keys([_loose_table(place)]) if table.key and len(table.fields) > 1]
+            alone = _with_keys([_loose_table(place)]) if OF_NODES in error.reason else []
+            return [table for table in alone if table.key and len(table.fields) > 1]
         return []
     if not place.is_dir() or (place / MAPPING).exists():
         return []
@@ -194,11 +195,12 @@ def _loose_table(path: Path) -> _LooseTable:
         parts = (map(str.strip, cell.split(separator)) if separator else (cell,) for cell in cells)
         return frozenset(chain.from_iterable(parts))
 
-    inferred = InferredKinds(fields)
-    for name, column in zip(fields, zip_longest(*records), strict=False):
-        inferred.see(name, pa.array([cell or None for cell in column], TEXT))
-    texts = [name for name in fields if inferred.kind(name) == "string"]
-    return _LooseTable(path, fields, records, key, distinct, texts, values)
+    cells = {
+        name: pa.array([row[at] or None if at < len(row) else None for row in records], TEXT)
+        for at, name in enumerate(fields)
+    }
+    texts = [name for name, kind in _kinds(fields, [cells]).items() if kind == "string"]
+    return _LooseTable(path, fields, records, key, distinct, cells, texts, values)
 
 
 def _with_keys(tables: Sequence[_LooseTable]) -> list[_LooseTable]:
@@ -285,7 +287,7 @@ class _ForeignKey(NamedTuple):
     """Text between several keys in a cell."""
     relation: str
     whole: bool
-    """Whether edges hold all of it: names, or several keys in a cell, each of which is one of the table's."""
+    """True for names, and cells of several keys, if all are keys of the other table: edges hold the whole column."""
 
 
 def _foreign_keys(table: _LooseTable, nodes: Sequence[_LooseTable]) -> Iterator[_ForeignKey]:
@@ -325,13 +327,18 @@ def _common_kinds(tables: Sequence[_LooseTable]) -> dict[str, str]:
     """Return the kinds of columns whose values are no texts in any table."""
     keys = {table.key for table in tables}
     names = dict.fromkeys(name for table in tables for name in table.fields if name not in keys)
+    kinds = _kinds(names, [table.cells for table in tables])
+    return {name: kind for name, kind in kinds.items() if kind != "string"}
+
+
+def _kinds(names: Collection[str], samples: Sequence[Mapping[str, pa.Array]]) -> dict[str, str]:
+    """Return the kind of the values of each column in all samples together."""
     inferred = InferredKinds(names)
-    for table in tables:
-        for at, name in enumerate(table.fields):
-            if name in keys:
-                continue
-            inferred.see(name, pa.array([row[at] or None if at < len(row) else None for row in table.rows], TEXT))
-    return {name: kind for name in names if (kind := inferred.kind(name)) != "string"}
+    for cells in samples:
+        for name, column in cells.items():
+            if name in names:
+                inferred.see(name, column)
+    return {name: inferred.kind(name) for name in names}
 
 
 def example_edges(graph: ColumnarGraph, count: int = 3) -> list[str]:

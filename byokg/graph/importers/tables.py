@@ -222,7 +222,7 @@ def _by_name(
         return _by_options(file, line, columns or plain, below, options)
     if not {"head", "tail"} <= {column.role for column in columns}:
         reason = f"the header {','.join(fields)!r} names no two ends of an edge; decide with {_proposed(fields)}"
-        reason += f"; {_OF_NODES.format(file.path.name)}"
+        reason += f"; {OF_NODES} {file.path.name} --write"
         raise ImportFailed(file.path, line, reason)
     if found and found.rivals:
         reason = f"columns {' and '.join(map(repr, found.rivals))} may each hold the relation; decide with"
@@ -334,7 +334,7 @@ def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], opti
         seems = seems_header(first, below) or (file.separator != "|" and _above_numbers(first, below))
         if below and not any(again) and seems and len(first) > 1:
             reason = f"the first line ({shown}) may be a header whose names are not known, or an edge; decide with"
-            told = f"{reason} --no-header, or --header and {_proposed(first)}; {_OF_NODES.format(file.path.name)}"
+            told = f"{reason} --no-header, or --header and {_proposed(first)}; {OF_NODES} {file.path.name} --write"
             raise ImportFailed(file.path, line, told)
         return False
     if any(again[at] for at in found.strange):
@@ -352,7 +352,8 @@ def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], opti
     return True
 
 
-_OF_NODES = "if each line is a node: byokg graph sniff {} --write"
+OF_NODES = "if each line is a node: byokg graph sniff"
+"""Advice that stands in the errors of files whose header names no two ends."""
 
 
 def _recurring(first: Sequence[str], below: Rows) -> list[bool]:

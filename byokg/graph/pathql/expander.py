@@ -20,7 +20,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Automaton
 from byokg.graph.sorted_ids import distinct, fold_repeats, rows_at, spread
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.graph.traversal import Caps, expand
+from byokg.graph.traversal import Caps, expand, has_many_edges
 from byokg.types import Triple, Value
 
 
@@ -367,7 +367,7 @@ class StoreExpander(EdgeExpander):
                 origin, row = spread(bounds[place], bounds[place + 1] - bounds[place])
                 return StepRows(origin, steps.far.take(row), steps.label.take(row))
         nodes = vertices // self.states
-        if self._automaton.single is None or backward or not self._are_few_edges(nodes):
+        if self._automaton.single is None or backward or has_many_edges(self._store, nodes) is not False:
             return super()._steps(vertices, backward)
         relation, inverse, after = self._automaton.single[:, vertices % self.states]
         parts, caps = [], Caps(per_relation=self._options.most)
@@ -377,13 +377,10 @@ class StoreExpander(EdgeExpander):
             wanted = relation[places]
             batch = expand(self._store, nodes[places], direction, distinct(wanted), caps).edges
             rows = np.flatnonzero(batch.relation == wanted[batch.origin])
-            origin, far, label = self._taken(batch, _ways(batch, backward)[0], rows)
+            against, _, undirected = _ways(batch, backward)
+            origin, far, label = self._taken(batch, against, undirected, rows)
             parts.append(StepRows(places[origin], far * self.states + after[places[origin]], label))
         return _joined(parts)
-
-    def _are_few_edges(self, nodes: Int64) -> bool:
-        degrees = self._store.degrees(nodes)
-        return degrees is not None and int(degrees.sum()) <= _READ_AT_ONCE
 
     def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
         met = np.concatenate((np.empty((0, 5), np.int64), *self._met))
@@ -410,11 +407,10 @@ class StoreExpander(EdgeExpander):
         kept = table[kinds, np.where(undirected, LOOP, against)]
         if self._automaton.both_ways:
             kept = np.where(loop, table[kinds, LOOP] & (against != forward), kept)
-        return self._taken(batch, against, np.flatnonzero(kept))
+        return self._taken(batch, against, undirected, np.flatnonzero(kept))
 
-    def _taken(self, batch: EdgeBatch, against: Bools, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    def _taken(self, batch: EdgeBatch, against: Bools, undirected: Bools, rows: Int64) -> tuple[Int64, Int64, Int64]:
         """Return position, far node and label of some edges, and remember their ends."""
-        undirected = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
         columns = (batch.edge, batch.head, batch.relation, batch.tail, undirected)
         self._met.append(np.column_stack([column[rows].astype(np.int64) for column in columns]))
         far, label = batch.other[rows].astype(np.int64), batch.edge[rows].astype(np.int64) << 1
@@ -422,7 +418,7 @@ class StoreExpander(EdgeExpander):
 
 
 def _ways(batch: EdgeBatch, backward: bool) -> tuple[Bools, Bools, Bools]:
-    """Return for each edge whether it is walked from tail to head, whether it is a loop, and if it is undirected."""
+    """Return which edges are walked from tail to head, which are loops, and which are undirected: (E,) each."""
     loop: Bools = batch.head == batch.tail
     undirected = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
     return (batch.inverse ^ backward) & (~undirected | loop), loop, undirected
@@ -515,9 +511,6 @@ class MatchExpander:
 
 _BISECT_FROM = 8192
 """Where more edges than these would be looked at for few relations, each node's are bisected."""
-
-_READ_AT_ONCE = 8192
-"""Edges of some nodes up to which those of all wanted relations are read in one call."""
 
 _MOST_PAIRS = 2_000_000
 """Pairs of a node and a vertex of its match, held at a time; a query that needs more is cut."""

@@ -10,6 +10,7 @@ import pytest
 from byokg.errors import ImportFailed
 from byokg.graph.importers import sniff as sniffing
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.dialects import TableOptions
 from byokg.graph.importers.sniff import example_edges, mapping_text, sniff
 from tests.graph.contract import facts
 
@@ -98,6 +99,9 @@ def test_a_file_of_nodes_alone_is_explained(tmp_path: Path) -> None:
     path.write_text("a,b,1\nb,c,2\nc,d,5\n")
     with pytest.raises(ImportFailed, match="may be a weight or a node"):
         sniff(path)
+    assert sniff(path, TableOptions(("source", "target", "weight"))).graph.edge_count == 3
+    path.write_text("name,family\nFoxglove,Plantain\nBasil,Mint\n")
+    assert sniff(path, TableOptions(("source=name", "target=family"))).graph.edge_count == 2
 
 
 def test_decisions_about_a_table_are_written_and_read(tmp_path: Path) -> None:
