@@ -303,25 +303,31 @@ def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
 
 
 class Slow(ColumnarGraph):
-    """Takes its time over edges."""
+    """Reads edges once it is let go on."""
+
+    let_go = threading.Event()
 
     def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
-        time.sleep(0.5)
+        self.let_go.wait(60)
         return super().edges_among(nodes)
 
 
 def test_a_call_ends_in_time_and_the_next_one_is_answered() -> None:
+    Slow.let_go.clear()
     store = Slow.from_triples(TRIPLES[-2:])
-    server = GraphServer([Served("test", store, GraphTools(store))], timeout_s=0.1, threads=2)
+    server = GraphServer([Served("test", store, GraphTools(store))], timeout_s=1.5, threads=2)
 
     async def talk() -> None:
         async with Client(server.server) as client:
             late = await client.call_tool("bfs_query", {"seeds": ["client 15"], "max_hops": 1})
-            assert late.is_error and "longer than 0.1 s" in text_of(late)
+            assert late.is_error and "longer than 1.5 s" in text_of(late)
             described = await asked(client, "search_entities", {"query": "client 15"})
             assert described["matches"][0]["id"] == "client 15"
 
-    asyncio.run(talk())
+    try:
+        asyncio.run(talk())
+    finally:
+        Slow.let_go.set()
     server.close()
 
 
@@ -368,12 +374,14 @@ def test_the_thread_of_a_call_that_is_given_up_ends() -> None:
 
 def test_whoever_wants_to_know_hears_that_a_call_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("byokg.cli.mcp.server._BEAT_S", 0.05)
+    Slow.let_go.clear()
     store = Slow.from_triples(TRIPLES[-2:])
     server = GraphServer([Served("test", store, GraphTools(store))])
     heard: list[float] = []
 
     async def told(progress: float, total: float | None, message: str | None) -> None:
         heard.append(progress)
+        Slow.let_go.set()
 
     async def talk() -> None:
         async with Client(server.server) as client:

@@ -84,11 +84,15 @@ def test_another_name_of_a_place_is_asked_for_in_one_request_with_the_mention(en
     with SparqlEndpoint(endpoint.url) as store:
         linker = EntityLinker(store)
         linker.candidates(Mention("Russia"))
-        before = len(endpoint.requests)
+
+        def count() -> int:  # others are of stores that are still ending
+            return sum('"Russia"' in one.query for one in endpoint.requests)
+
+        before = count()
         assert [one.name for one in linker.candidates(Mention("Russia"))] == ["Russia"]
-        alone = len(endpoint.requests) - before
+        alone = count() - before
         assert [one.name for one in linker.candidates(Mention("the russians"))] == ["Russia"]
-        assert len(endpoint.requests) - before - alone == alone
+        assert count() - before - alone == alone
 
 
 def test_names_that_were_read_tell_without_a_request_whether_a_text_is_one(
