@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scripts.count_code import code_lines  # noqa: E402
+from scripts.count_code import code_lines, statements  # noqa: E402
 
 PACKAGE = ROOT / "byokg"
 
@@ -90,7 +90,7 @@ def modules() -> tuple[Module, ...]:
 
 def docstrings(tree: ast.AST) -> Iterator[str]:
     """Yield docstrings of modules, classes and functions, and the strings below assignments."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         yield ast.get_docstring(node) or ""
@@ -115,16 +115,17 @@ def measure_prose() -> Iterator[tuple[str, float]]:
 
 def measure_sizes() -> Iterator[tuple[str, float]]:
     """Yield counts of large functions, classes and signatures."""
-    nodes = [node for module in modules() for node in ast.walk(module.tree)]
+    nodes = [node for module in modules() for node in statements(module.tree)]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     parameters = [len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) for node in functions]
     yield f"functions with more than {MANY_PARAMETERS} parameters", sum(n > MANY_PARAMETERS for n in parameters)
     yield f"functions over {LONG_FUNCTION} lines", sum(lines(node) > LONG_FUNCTION for node in functions)
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     yield f"classes over {LONG_CLASS} lines", sum(lines(node) > LONG_CLASS for node in classes)
-    yield "code lines", sum(code_lines(module.source) for module in modules())
+    yield "code lines", sum(code_lines(module.source, module.tree) for module in modules())
     files = (file for folder in ("scripts", "benchmarks") for file in (ROOT / folder).rglob("*.py"))
-    yield "code lines of scripts and benchmarks", sum(code_lines(file.read_text("utf-8")) for file in files)
+    sources = (file.read_text("utf-8") for file in files)
+    yield "code lines of scripts and benchmarks", sum(code_lines(source, ast.parse(source)) for source in sources)
 
 
 def lines(node: ast.stmt) -> int:
@@ -163,7 +164,7 @@ def measure_room() -> Iterator[tuple[str, float]]:
         module.name
         for module in modules()
         if not module.in_room
-        for node in ast.walk(module.tree)
+        for node in statements(module.tree)
         if isinstance(node, ast.ImportFrom) and node.module and OFFLINE_ROOM.match(node.module)
     ]
     yield "imports of the offline room from outside", len(leaks)

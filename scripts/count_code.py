@@ -9,19 +9,29 @@ import argparse
 import ast
 import io
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "byokg"
 
 
-def code_lines(source: str) -> int:
-    """Return the number of lines of `source` that hold code."""
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module and all statements, handlers and cases inside, and no expressions, which are ten times as many."""
+    found = [tree]
+    for node in found:  # grows by the statements inside
+        yield node
+        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+            found += getattr(node, name, ())
+
+
+def code_lines(source: str, tree: ast.Module) -> int:
+    """Return the number of lines of `source`, parsed into `tree`, that hold code."""
     lines: set[int] = set()
     passed = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in passed:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         ):
@@ -37,7 +47,7 @@ def main() -> None:
     folders: dict[Path, list[tuple[Path, int, int]]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         source = file.read_text("utf-8")
-        row = (file, code_lines(source), len(source.splitlines()))
+        row = (file, code_lines(source, ast.parse(source)), len(source.splitlines()))
         folders.setdefault(file.parent.relative_to(PACKAGE.parent), []).append(row)
     print(f"{'files':>6} {'code':>7} {'lines':>7}  folder")
     for folder, rows in folders.items():

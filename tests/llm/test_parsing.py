@@ -80,14 +80,14 @@ def test_no_text_makes_a_reader_fail(text: str, tag: str) -> None:
 def test_a_long_hostile_reply_takes_linear_time(unit: str) -> None:
     known = ShownNames(f"Name {number}, of {number} and more" for number in range(100))
     began = time.process_time()
-    text = (unit * 50_000)[:50_000]
+    text = (unit * 20_000)[:20_000]
     for wrapped in (text, f"<entities>{text}</entities><answers>{text}</answers><paths>{text}</paths>"):
         read_object(wrapped, "bfsql")
         read_list(wrapped, "entities", bare=True, known=known)
         read_paths(wrapped)
         read_query(wrapped, "opencypher")
         read_answers(wrapped, known=known)
-    assert time.process_time() - began < 10, "quadratic time takes minutes"
+    assert time.process_time() - began < 5, "quadratic time takes ten times as long"
 
 
 @given(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import ConfigError, GraphExists
+from byokg.evaluation.datasets import testset
 from byokg.evaluation.datasets.audit import audit
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, unanswered
 from byokg.evaluation.datasets.patterns import KINDS
@@ -107,7 +108,8 @@ def test_another_set_is_replaced_only_when_told_to_and_other_folders_never(made:
         write_testset(made, tmp_path / "other", overwrite=True)
 
 
-def test_nameless_mediators_are_walked_through_and_never_named() -> None:
+def test_nameless_mediators_are_walked_through_and_never_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testset, "_TRIES", 300)
     triples = [
         (f"Actor {letter}", "film.actor.film", f"m.0{letter}{number}") for letter in "abcdefgh" for number in (1, 2)
     ]
@@ -129,7 +131,8 @@ def test_edges_that_say_when_are_asked_about(made: Testset) -> None:
     assert all(" date " in each.question for each in asked)
 
 
-def test_names_that_two_nodes_bear_are_never_topics() -> None:
+def test_names_that_two_nodes_bear_are_never_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testset, "_TRIES", 300)
     triples = [("Paris", "capital_of", "France"), ("paris", "located_in", "Texas"), ("Rome", "capital_of", "Italy")]
     made = make_testset(ColumnarGraph.from_triples(triples), 20, kinds=["1-hop"])
     assert made.questions and not any("aris" in name for each in made.questions for name in each.topic_entities)
