@@ -41,14 +41,18 @@ SLOW_FILES = 10
 MANY = 1000
 """Tests for which the cache of Java classes is made if it is not there yet."""
 
-FUZZ_FACTOR = 10
-"""How many times as many cases `make fuzz` draws as `make test`, which draws as many times as many as `--fast`."""
+CASES = 40
+"""Cases that a property test draws in `make test`, unless it has a number of its own."""
+FUZZ_FACTOR = 25
+"""How many times as many cases `make fuzz` draws as `make test`."""
+FAST_SHARE = 4
+"""How many times as many cases `make test` draws as `--fast`."""
 
 # A busy machine must not fail a test, so nothing is timed; the same tests in the same order draw the same cases. Seeds
 # are ignored but with the profile `fuzz`.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-settings.register_profile("byokg", UNTIMED, derandomize=True)
-settings.register_profile("fuzz", UNTIMED, max_examples=100 * FUZZ_FACTOR, print_blob=True)
+settings.register_profile("byokg", UNTIMED, max_examples=CASES, derandomize=True)
+settings.register_profile("fuzz", UNTIMED, max_examples=CASES * FUZZ_FACTOR, print_blob=True)
 settings.load_profile("byokg")
 
 
@@ -99,6 +103,13 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test marked `seeds(n)` the numbers below n, or below as many times n as `make fuzz` draws cases."""
+    fuzz = metafunc.config.getoption("--hypothesis-profile", None) == "fuzz"
+    for mark in metafunc.definition.iter_markers("seeds"):
+        metafunc.parametrize("seed", range(mark.args[0] * (FUZZ_FACTOR if fuzz else 1)))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests of engines and servers; let `make fuzz` draw more cases also if a test has a number of its own.
 
@@ -123,8 +134,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     drawn = [getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)]
     for test in {test for test in drawn if (fast or fuzz) and is_hypothesis_test(test)}:
         own = test._hypothesis_internal_use_settings
-        if fast or own.max_examples < 100 * FUZZ_FACTOR:
-            wanted = own.max_examples // FUZZ_FACTOR if fast else own.max_examples * FUZZ_FACTOR
+        if fast or own.max_examples < CASES * FUZZ_FACTOR:
+            wanted = max(1, own.max_examples // FAST_SHARE) if fast else own.max_examples * FUZZ_FACTOR
             test._hypothesis_internal_use_settings = settings(own, max_examples=wanted)
 
 
@@ -192,12 +203,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
-    """Read what never changes once: boto3's descriptions of services."""
+    """Read boto3's descriptions of services once, and wait for no disk: no test takes the power away."""
     with pytest.MonkeyPatch.context() as patch:
         if importlib.util.find_spec("botocore"):
-            from botocore.loaders import JSONFileLoader
+            import botocore.session
 
-            load = JSONFileLoader.load_file
-            loaded = functools.cache(lambda path: load(JSONFileLoader(), path))
-            patch.setattr(JSONFileLoader, "load_file", lambda self, path: loaded(path))
+            patch.setattr(botocore.session, "create_loader", functools.cache(botocore.session.create_loader))
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield

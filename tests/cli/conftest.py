@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer.main
+from pydantic import TypeAdapter
 
+from byokg.cli import main as commands
 from byokg.cli.components import CONFIG_DIR
 from byokg.cli.main import main
 from byokg.cli.terminal import DEBUG
@@ -57,6 +61,16 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _made_once() -> Iterator[None]:
+    """Make each command from its function once, and the check of a run's settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        patch.setattr(commands, "load", functools.cache(commands.load))
+        patch.setattr("byokg.cli.config.TypeAdapter", functools.cache(TypeAdapter))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -277,7 +277,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(cuts=st.tuples(*[st.floats(0, 1)] * 3), shuffle=st.randoms(use_true_random=False))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_records_torn_anywhere_are_completed(
     undisturbed: Path, tmp_path_factory: pytest.TempPathFactory, cuts: tuple[float, ...], shuffle: random.Random
 ) -> None:
@@ -525,7 +525,7 @@ JSON_LIKE = st.recursive(
 
 
 @given(config=st.dictionaries(st.text(st.characters(codec="utf-8")), JSON_LIKE, max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_configuration_reads_back_as_the_same_run(
     tmp_path_factory: pytest.TempPathFactory, config: dict[str, object]
 ) -> None:

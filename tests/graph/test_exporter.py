@@ -68,7 +68,7 @@ values = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(texts.map(str.strip), values, max_size=4), texts, texts)
 def test_any_text_and_number_comes_back(
     tmp_path_factory: pytest.TempPathFactory, properties: dict[str, str | int | float | bool], one: str, relation: str

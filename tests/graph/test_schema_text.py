@@ -124,7 +124,7 @@ def test_labels_are_read_word_by_word() -> None:
 words = st.text("abcdefgh_. É東\n", min_size=1, max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(words, words, words, st.integers(1, 99)), unique_by=lambda row: row[0], max_size=12),
     st.text(max_size=30),

@@ -41,27 +41,27 @@ few = st.lists(st.integers(0, 40), max_size=10)
 any_numbers = few | drawn(400, 500) | drawn(400, 1 << 40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_numbers)
 def test_distinct_numbers_ascend(numbers: list[int]) -> None:
     assert distinct(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_numbers, any_numbers)
 def test_contains_agrees_with_sets(members: list[int], asked: list[int]) -> None:
     found = contains(np.array(sorted(set(members)), np.int64), np.array(asked, np.int64))
     assert found.tolist() == [number in set(members) for number in asked]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_numbers, any_numbers)
 def test_what_two_sets_have_in_common_ascends(one: list[int], other: list[int]) -> None:
     found = common(np.array(sorted(set(one)), np.int64), np.array(sorted(set(other)), np.int64))
     assert found.tolist() == sorted(set(one) & set(other))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_numbers, any_numbers, any_numbers)
 def test_each_number_is_in_one_of_several_sets_or_none(one: list[int], other: list[int], asked: list[int]) -> None:
     groups = [set(one), set(other) - set(one)]
@@ -69,7 +69,7 @@ def test_each_number_is_in_one_of_several_sets_or_none(one: list[int], other: li
     assert found.tolist() == [next((at for at, group in enumerate(groups, 1) if n in group), 0) for n in asked]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_numbers, any_numbers)
 def test_each_number_stands_somewhere_among_the_members_or_nowhere(members: list[int], asked: list[int]) -> None:
     distinct_members = list(dict.fromkeys(members))
@@ -120,7 +120,7 @@ def test_no_edges_can_be_sorted(key_bits: int, monkeypatch: pytest.MonkeyPatch) 
     assert len(distinct_rows(none, none, none, none)) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 4)), st.integers(0, 6), st.sampled_from((1, 3, 1 << 22)))
 def test_a_sample_is_spread_evenly_over_the_members_of_each_group(group: list[int], most: int, block: int) -> None:
     with patch.object(edge_order, "_BLOCK", block):

@@ -356,7 +356,7 @@ def rows(*columns: npt.NDArray[np.generic]) -> list[tuple[object, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_edges, any_sources, st.sampled_from(list(Direction)), st.none() | st.sets(st.integers(0, RELATIONS - 1)))
 def test_edges_agrees_with_looking_at_every_edge(
     edges: Edges, asked: list[int], direction: Direction, wanted: set[int] | None
@@ -378,7 +378,7 @@ def test_edges_agrees_with_looking_at_every_edge(
     assert found == sorted(expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_edges, any_sources, st.lists(st.tuples(st.integers(0, RELATIONS - 1), st.booleans()), max_size=4))
 def test_follow_agrees_with_walking_edge_by_edge(
     edges: Edges, sources: list[int], steps: list[tuple[int, bool]]
@@ -400,7 +400,7 @@ def test_follow_agrees_with_walking_edge_by_edge(
             assert triple in triples(graph, neighbours(graph, [triple.head], Direction.OUT))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(any_edges, any_sources, st.integers(0, 4))
 def test_nodes_are_those_of_a_breadth_first_search_in_order_of_hops(
     edges: Edges, sources: list[int], hops: int
@@ -410,7 +410,7 @@ def test_nodes_are_those_of_a_breadth_first_search_in_order_of_hops(
     assert reached.nodes.tolist() == [number for _, number in sorted((hop, number) for number, hop in expected.items())]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(any_edges, any_sources, st.integers(0, 4), st.sampled_from(list(Direction)))
 def test_k_hop_edges_are_those_that_touch_a_node_reached_before(
     edges: Edges, sources: list[int], hops: int, direction: Direction
@@ -430,7 +430,7 @@ def test_k_hop_edges_are_those_that_touch_a_node_reached_before(
     assert origins.tolist() == near.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(any_edges, any_sources, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 def test_capped_edges_are_some_of_all_and_each_once(
     edges: Edges, sources: list[int], hops: int, per_hop: int, per_node: int, per_relation: int

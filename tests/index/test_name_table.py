@@ -57,7 +57,7 @@ NAMES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(NAMES, st.randoms())
 def test_a_table_made_in_small_parts_is_that_of_plain_python(names: list[str | None], rng: random.Random) -> None:
     numbered = rng.random() < 0.5

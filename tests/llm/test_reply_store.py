@@ -193,7 +193,7 @@ tool_calls = st.lists(
         st.integers(0, 9),
     ),
 )
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_text_survives(store: RecordedReplies, messages: tuple[Message, ...], reply: Reply) -> None:
     asked = Call("p", "m", messages)
     assert read_call(call_record(asked)) == asked

@@ -16,7 +16,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import GraphStore
 from tests.graph.bfsql.graphs import Drawn, drawn, filters, hops, seeds
 
-checked = settings(deadline=None, max_examples=60)
+checked = settings(deadline=None, max_examples=30)
 
 Json = dict[str, Any]
 

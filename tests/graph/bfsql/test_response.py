@@ -40,7 +40,7 @@ def test_it_is_said_how_much_is_missing_and_identity_stays() -> None:
     assert cut["list"][-1] == f"… ({500 - (len(cut['list']) - 1)} more)"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(values)
 def test_what_fits_stays_as_it_is_and_everything_stays_json(value: Any) -> None:
     assert clip(value, estimate_tokens(compact(value))) == value

@@ -169,7 +169,7 @@ FILES = sorted("meta.json nodes.arrow node_values.arrow node_values.json edge_pr
 ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(FILES), st.sampled_from(["flip", "truncate", "swap", "empty", "zero"]), st.randoms())
 def test_whatever_happens_to_a_file_the_graph_is_corrupt_and_nothing_else(
     saved: Path, name: str, how: str, chance: random.Random

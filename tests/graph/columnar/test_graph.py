@@ -222,7 +222,7 @@ class TestRelationFilterOnHubs:
 
 class TestEdgesAmongNodes:
     @pytest.mark.parametrize("at_once", [1, 3, 1 << 16])
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(
         edges=st.lists(st.tuples(*[st.integers(0, 9)] * 2, st.sampled_from("rs")), max_size=30),
         asked=st.lists(st.integers(0, 9), unique=True),
@@ -250,7 +250,7 @@ class TestEdgesAmongNodes:
 
 
 class TestFarEnds:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(
         at_once=st.integers(1, 5),
         edges=st.lists(st.tuples(*[st.integers(0, 9)] * 2, st.sampled_from("rs")), max_size=30),
@@ -275,7 +275,7 @@ class TestFarEnds:
 
 
 class TestCappedEdges:
-    @settings(deadline=None, max_examples=80)
+    @settings(deadline=None, max_examples=40)
     @given(
         at_once=st.integers(1, 5),
         most=st.integers(0, 4),

@@ -20,7 +20,7 @@ def one_by_one(index: IdIndex, texts: list[str]) -> list[int]:
     return [int(index.find_all([text])[0]) for text in texts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), unique=True, max_size=60))
 def test_every_id_is_found_and_no_other(texts: list[str]) -> None:
     index = IdIndex.build(pa.array(texts, pa.large_string()))
@@ -94,7 +94,7 @@ def test_a_slice_of_a_column_is_read_from_where_it_starts() -> None:
 
 
 @pytest.mark.parametrize("primes", [vocabulary._PRIMES, (1, 1)], ids=["usual hashes", "equal hashes"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(columns=st.lists(st.lists(texts, unique=True, max_size=12), max_size=5))
 def test_it_agrees_with_a_dict_also_when_all_strings_of_one_length_have_one_hash(
     primes: tuple[int, int], columns: list[list[str]]

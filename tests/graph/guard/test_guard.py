@@ -407,25 +407,25 @@ def test_an_option_without_a_value_is_refused() -> None:
 
 
 class TestGenerated:
-    @settings(max_examples=500)
+    @settings(max_examples=200)
     @given(reads())
     def test_hostile_text_in_harmless_places_passes(self, text: str) -> None:
         check_cypher(text)
         check_cypher(check_cypher(text, row_cap=5).text)
 
-    @settings(max_examples=500)
+    @settings(max_examples=200)
     @given(writes())
     def test_writes_in_harmless_surroundings_are_refused(self, text: str) -> None:
         refusal(text)
 
-    @settings(max_examples=500)
+    @settings(max_examples=200)
     @given(st.sampled_from(corpus_cypher.WRITES), st.data())
     def test_writes_stay_refused_with_comments_between_their_words(self, text: str, data: st.DataObject) -> None:
         if any(mark in text for mark in "'\"`/"):
             return
         refusal("".join(data.draw(gaps) if piece == " " else piece for piece in text))
 
-    @settings(max_examples=300)
+    @settings(max_examples=120)
     @given(hostile)
     def test_any_text_is_refused_or_passes_and_nothing_else(self, text: str) -> None:
         for shell in ("{}", "MATCH (n) {} RETURN n", "RETURN {} AS x"):
@@ -433,7 +433,7 @@ class TestGenerated:
                 with contextlib.suppress(QueryRefused):
                     assert isinstance(check(shell.replace("{}", text)), CheckedQuery)
 
-    @settings(max_examples=300)
+    @settings(max_examples=120)
     @given(hostile, hostile)
     def test_hostile_text_in_harmless_places_of_sparql_passes(self, text: str, other: str) -> None:
         comment = "#" + other.replace("\n", " ").replace("\r", " ").replace("\\", "/") + "\n"
@@ -441,7 +441,7 @@ class TestGenerated:
         short = in_quotes(text.replace("\n", " ").replace("\r", " "))
         check_sparql(f"SELECT ?x {comment} {{ ?x ?p {long} , {short} {comment} FILTER(?x != {short}) }} {comment}")
 
-    @settings(max_examples=300)
+    @settings(max_examples=120)
     @given(hostile, st.sampled_from(["DROP ALL", "INSERT DATA { <a> <b> <c> }", "DELETE WHERE { ?s ?p ?o }"]))
     def test_updates_behind_hostile_text_are_refused(self, text: str, update: str) -> None:
         comment = "#" + text.replace("\n", " ").replace("\r", " ") + "\n"

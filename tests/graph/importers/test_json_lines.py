@@ -138,7 +138,7 @@ NODES = st.fixed_dictionaries(
 LISTS = st.tuples(TEXTS, st.sampled_from(["r", "s"]), TEXTS).map(list)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(
     st.one_of(
         st.lists(EDGES, min_size=1),

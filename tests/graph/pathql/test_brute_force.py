@@ -260,7 +260,7 @@ def check(small: SmallGraph, chance: random.Random, via: str, regex: Regex, most
 
 
 @pytest.mark.parametrize("some_undirected", [False, True])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds(8)
 def test_expressions_matched_by_the_whole_path(seed: int, some_undirected: bool) -> None:
     chance = random.Random(seed)
     for _ in range(10):
@@ -272,7 +272,7 @@ def test_expressions_matched_by_the_whole_path(seed: int, some_undirected: bool)
 
 
 @pytest.mark.parametrize("some_undirected", [False, True])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds(8)
 def test_single_steps_repeated(seed: int, some_undirected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(1000 + seed)
     # The less patience, the more paths are found by deviations from those found before.
@@ -300,7 +300,7 @@ def test_single_steps_repeated(seed: int, some_undirected: bool, monkeypatch: py
 
 
 @pytest.mark.parametrize("some_undirected", [False, True])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(4)
 def test_without_a_bound_on_the_length(seed: int, some_undirected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(2000 + seed)
     # The less patience, the more paths are found by deviations from those found before.
@@ -343,7 +343,7 @@ def pairs_of(small: SmallGraph, regex: Regex) -> set[tuple[str, str]]:
     return relation(regex)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(4)
 def test_expressions_of_several_steps_are_one_edge_a_match(seed: int) -> None:
     chance = random.Random(3000 + seed)
     for _ in range(10):

@@ -180,7 +180,7 @@ def naive(
     return sorted(complete, key=len)  # stable: the order within one length stays
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(any_edges, any_ends, any_ends, st.integers(1, 6), st.integers(0, 5), st.sampled_from(list(Direction)))
 def test_the_paths_are_the_shortest_that_a_plain_search_lists(
     edges: list[tuple[int, int, int]],

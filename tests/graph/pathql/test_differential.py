@@ -21,7 +21,7 @@ def small() -> SmallGraph:
     return SmallGraph({"a": ((), {}), "b": ("Town", {"size": 1}), "c": ((), {})}, edges)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(0, 1 << 40))
 def test_answers_are_those_of_the_definition(seed: int) -> None:
     for case in cases(seed, 8, ("columnar", "generic")):

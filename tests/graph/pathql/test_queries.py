@@ -97,7 +97,7 @@ def test_what_cannot_be_is_a_typed_error(query: str, reason: str) -> None:
         paths(roads(), query)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.seeds(6)
 def test_costs_against_all_paths(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(10):
@@ -353,7 +353,7 @@ def test_a_limit_of_the_query_is_no_truncation() -> None:
 # Other libraries and stores
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(4)
 def test_shortest_and_simple_paths_against_networkx(seed: int) -> None:
     chance = random.Random(seed)
     names = [f"n{number}" for number in range(9)]
@@ -388,7 +388,7 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(3)
 def test_ends_against_property_paths_of_oxigraph(seed: int) -> None:
     pyoxigraph = pytest.importorskip("pyoxigraph")
     chance = random.Random(seed)

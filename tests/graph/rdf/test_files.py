@@ -51,7 +51,7 @@ def rows(document: Document) -> Iterator[tuple[object, ...]]:
         yield from zip(*columns, kinds, strict=True)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(st.lists(LINES, min_size=1, max_size=12))
 def test_both_ways_of_reading_give_the_same_quads(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "graph.nt"
