@@ -43,7 +43,7 @@ def test_candidates_are_those_of_a_graph_in_files_and_every_query_returns_as_man
     few = Templates(("two_hop", "mediated"), directed=directed)
     asking = CandidateFinder(graph, few).find(anchors, gold, ASKED, ["3"]).items
     assert whole(asking) == whole(CandidateFinder(store, few).find(anchors, gold, ASKED, ["3"]).items)
-    for one in [*here[::51], *asking[::51]]:
+    for one in [*here[::101], *asking[::101]]:
         for rows in (store.run(one.query).rows, store.run(one.text, one.parameters).rows):
             found = {row[0].id for row in rows if isinstance(row[0], NodeCell)}
             assert one.count or (len(found), len(found & set(gold))) == (one.total, one.hits), one.query

@@ -124,6 +124,11 @@ class TestRefusals:
         assert says in error.reason
 
 
+@each_of("element", ["(where:Film)", "(where WHERE where.x = 1)", "(where)", "(where {x: 1})", "(WHERE true)"])
+def test_where_is_a_name_of_a_node_or_begins_a_condition(element: str) -> None:
+    check_cypher(f"MATCH {element}-->() RETURN 1")
+
+
 class TestTextHandedOn:
     def test_has_blanks_for_comments_so_that_places_stay(self) -> None:
         text = "MATCH (n) /* SET\n x */ RETURN n // DELETE"
@@ -281,6 +286,17 @@ class TestSize:
         check_cypher("RETURN 1 AS x" + " UNION RETURN 1 AS x" * 5_000)
         check_sparql("ASK { " + "?s ?p ?o . " * 10_000 + "}")
         check_sparql("CONSTRUCT { " + "?s ?p ?o . " * 2_000 + "} { ?s ?p ?o }")
+
+    @each_of("kind", ["CASE", "LIST"])
+    def test_levels_without_brackets_are_counted_up_and_down(self, kind: str) -> None:
+        def levels(count: int) -> str:
+            if kind == "LIST":
+                return "true AND 1 IS :: " + "LIST<" * count + "INT" + ">" * count
+            return "CASE WHEN true THEN " * count + "true" + " END" * count
+
+        flat = [levels(1)] * (2 * MAX_NESTING)
+        check_cypher("RETURN " + " AND ".join([*flat, levels(MAX_NESTING)]))
+        assert "flatter" in str(refusal("RETURN " + " AND ".join([*flat, levels(MAX_NESTING + 1)])))
 
     def test_a_deep_query_is_refused_even_where_python_itself_is_nearly_at_its_limit(self) -> None:
         deep = "CALL { " * 95 + "RETURN 1 AS x" + " } RETURN x" * 95
