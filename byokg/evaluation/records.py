@@ -513,7 +513,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / CONFIG
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except FileNotFoundError as error:
         raise RunError(f"no {CONFIG} in {str(folder)!r}; give the folder that an evaluation wrote") from error
     except (ValueError, yaml.YAMLError) as error:
