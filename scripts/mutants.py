@@ -41,8 +41,9 @@ class Part:
 GUARD = "allowlist cypher cypher_expressions guard sparql tokens".split()
 LINKING = ("tests/linking/test_entities.py", "tests/linking/test_entities_disambiguated.py")
 SCORING = ("tests/offline/test_path_scorer.py", "tests/offline/test_ranking.py")
+METRICS = ("tests/evaluation/test_metrics.py", "tests/evaluation/test_retrieval_metrics.py")
 PARTS = {
-    "metrics": Part(("byokg/evaluation/metrics.py",), ("tests/evaluation/test_metrics.py",)),
+    "metrics": Part(("byokg/evaluation/metrics.py",), METRICS),
     "guard": Part(
         tuple(f"byokg/graph/guard/{name}.py" for name in GUARD),
         ("tests/graph/guard/test_guard.py", "tests/graph/guard/test_sparql.py"),

@@ -170,8 +170,8 @@ def test_breakdowns_count_each_question_once() -> None:
     right, wrong = Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), ZERO
     metrics = aggregate(
         [
-            QuestionScores(right, type="count", hops=2),
             QuestionScores(wrong, type="count", hops=10),
+            QuestionScores(right, type="count", hops=2),
             QuestionScores(wrong, failed=True, type="", hops=2),
             QuestionScores(right, type="after", hops=None),
         ]
@@ -258,6 +258,12 @@ def test_a_question_is_lost_at_the_first_stage_that_fails(
     hit: bool, failed: bool, linked: float | None, retrieved: Retrieved | None, expected: Stage
 ) -> None:
     assert stage(hit, failed, linked, retrieved) == expected
+
+
+@each_of(("right", "expected"), [(0.0, "not_retrieved"), (0.5, "answered"), (1.0, "answered")])
+def test_a_question_with_any_right_answer_is_answered(right: float, expected: Stage) -> None:
+    outcome = QuestionScores(Scores(float(right > 0), 0.0, right, right, right, 0.0), linked=1.0, retrieved=NOTHING)
+    assert outcome.stage == expected
 
 
 def test_all_stages_are_counted_in_order() -> None:
