@@ -39,7 +39,7 @@ class Part:
 
 
 GUARD = "allowlist cypher cypher_expressions guard sparql tokens".split()
-LINKING = ("tests/linking/test_entities.py", "tests/linking/test_entities_disambiguated.py")
+LINKING = ("tests/linking", "tests/offline/test_linker.py", "tests/offline/test_languages.py")
 SCORING = ("tests/offline/test_path_scorer.py", "tests/offline/test_ranking.py")
 METRICS = ("tests/evaluation/test_metrics.py", "tests/evaluation/test_retrieval_metrics.py")
 PARTS = {

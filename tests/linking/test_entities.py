@@ -57,8 +57,28 @@ class TestCandidates:
     ) -> None:
         assert found(linker, "Ridley Scot | Alien | ALIEN") == [("Alien", "exact", 1.0)]
         assert [id for id, *_ in found(linker, "Ridley Scot | Nobody of this Name")] == ["Ridley Scott"]
+        assert found(linker, "Ridley Scot | Alien") == [("Alien", "exact", 1.0)]
         whole = ColumnarGraph.from_records([Node(EntityId("w"), "Alien | Aliens"), Node(EntityId("a"), "Alien")], [])
         assert found(EntityLinker(whole), "Alien | Aliens") == [("w", "exact", 1.0)]
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("Ministries of Foreign Affair", "Ministry of Foreign Affairs"),
+            ("war & peace", "War and Peace"),
+            ("Harry Truman", "Harry S. Truman"),
+        ],
+    )
+    def test_forms_of_words_connectives_and_initials_make_no_other_name(self, text: str, name: str) -> None:
+        graph = ColumnarGraph.from_records([Node(EntityId("x"), name), Node(EntityId("y"), f"The {name} Trust")], [])
+        assert found(EntityLinker(graph), text)[0] == ("x", "exact", 1.0)
+
+    @pytest.mark.parametrize(("question", "start"), [("Titanic film director", 0), ("which film Titanic", 11)])
+    def test_a_class_beside_the_mention_separates_namesakes(self, question: str, start: int) -> None:
+        nodes = [Node(EntityId("a"), "Titanic", "Ship"), Node(EntityId("b"), "Titanic", "Film")]
+        linker = EntityLinker(ColumnarGraph.from_records(nodes, []))
+        ids = [one.id for one in linker.candidates(Mention("Titanic", start, start + 7), question)]
+        assert ids[0] == "b"
 
     def test_a_name_is_found_whatever_its_case(self, linker: EntityLinker) -> None:
         mention = Mention("ALIEN", 3, 8)

@@ -114,6 +114,12 @@ def test_by_default_the_fit_is_a_fifth_of_the_score(jordans: ColumnarGraph) -> N
     assert [one.score for one in found] == [pytest.approx(0.8 + 0.2 * (one.context or 0.0)) for one in found]
 
 
+def test_without_disambiguation_words_around_the_mention_count_nothing(jordans: ColumnarGraph) -> None:
+    linker = EntityLinker(jordans, "exact", top_k=7, disambiguate=False, embedder=EMBEDDER)
+    found = linker.candidates(Mention("Jordan", 19, 25), "Which team does the Jordan play for?")
+    assert [(one.context, one.score) for one in found] == [(None, 1.0)] * 7
+
+
 def test_a_hub_is_read_by_relations_not_by_edges() -> None:
     graph = ColumnarGraph.from_triples([("hub", "film.film.starring", f"a{number}") for number in range(5000)])
     scorer = ContextScorer(graph, EMBEDDER)

@@ -124,6 +124,35 @@ class TestHops:
         (a, b, c), (d, e, f) = rows = steps(graph, (*married, born), (born, INVERSE + born, INVERSE + married[1]))
         assert cut("marriages", rows) == [((a, b), (c,)), ((d,), (e,), (f,))]
 
+    def test_the_place_of_the_nameless_node_counts(self) -> None:
+        graph, parents = GRAPHS["marriages"], "people.person.parents"
+        married = ("people.person.spouse_s", "people.marriage.spouse")
+        (a, b, c), _, (d, e, f) = rows = steps(
+            graph, (*married, parents), (parents, INVERSE + parents, parents), (parents, *married)
+        )
+        assert cut("marriages", rows) == [((a, b), (c,)), ((d,), (c ^ 1,), (d,)), ((d,), (e, f))]
+        found = ask("marriages", "who are the parents of Ann", "Ann").extract_features(rows)
+        assert found.features[:, PLACE["backtracks"]].tolist() == [0, 2, 0]
+        assert found.features[:, PLACE["zigzag"]].tolist() == [0, 1, 0]
+
+    def test_hops_are_counted_beyond_those_that_a_question_speaks_of(self) -> None:
+        scorer = ask("films", "who directed Alien", "Alien")
+        ways = ["directed_by", "^directed_by", "has_genre", "^has_genre"]
+        counted = {
+            name: [feature(scorer, name, ways[:length]) for length in range(1, 5)]
+            for name in ("hop", "third", "extra_hops", "missing_hops")
+        }
+        assert counted["hop"] == [1, 2, 3, 4]
+        assert counted["third"] == [0, 0, 1, 1]
+        assert counted["extra_hops"][0] == 0
+        assert counted["extra_hops"][3] == counted["extra_hops"][2] + 1 < 4
+        assert counted["missing_hops"] == [0, 0, 0, 0]
+
+    def test_a_step_is_named_by_a_content_word_of_the_question(self) -> None:
+        scorer = ask("films", "who directed Alien", "Alien")
+        one, two = steps(GRAPHS["films"], ["directed_by"], ["has_genre"]).T[0].tolist()
+        assert scorer.named(np.array([one, two, one], np.int64)).tolist() == [True, False, True]
+
     def test_a_mediated_hop_is_explained_as_one(self) -> None:
         scorer = ask("marriages", "who is the spouse of Ann", "Ann")
         mediated = scorer.extract_features(
