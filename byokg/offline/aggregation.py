@@ -3,10 +3,10 @@
 The first stage has answered the rest of the question as a path question. `AggregationLinker` lets the stage run if the
 question has constraints or an aggregation; `AggregationRetriever` takes the likeliest candidates that support them.
 
-«Is Paris the capital of France?» is answered with yes if an edge between the two has the question's meaning. A graph is
-incomplete, so a missing edge proves nothing: the answer is no only if the relation has another tail there and never
-several, and otherwise there is none. If the question presupposes uniqueness (`the capital of France`), and the graph
-has one tail there, it is enough that the relation seldom has several.
+«Is Paris the capital of France?» is answered with yes if an edge between the two has the question's meaning. Otherwise
+the answer is no if the relation of the question leads from one of the two to other nodes: a node with edges of a
+relation is taken to have all of them (the partial completeness assumption of AMIE: Galárraga et al., WWW 2013). A node
+without any proves nothing, nor do several, if an edge of another relation joins the two: then there is no answer.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative, pars
 from byokg.offline.parse_constraints import QueryConstraints, TemporalConstraint, expected_literal, parse_constraints
 from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
+from byokg.retrieval.verbalize import fold_ends
 from byokg.text.names import FUNCTION_WORDS, LABEL_PARTS, WORD, singular, split_label, split_words
 from byokg.types import (
     INVERSE,
@@ -52,9 +53,9 @@ class BooleanThresholds:
     confirming: float = 0.5
     """Similarity from which a word may mean an edge that exists."""
     refuting: float = 0.8
-    """Similarity from which a word means an edge that leads elsewhere."""
-    unique: float = 0.1
-    """Largest share of nodes with several tails of a presumed unique relation."""
+    """Similarity from which a word means edges that lead elsewhere."""
+    named: int = 3
+    """Ends of these that the text names."""
 
 
 _THRESHOLDS = BooleanThresholds()
@@ -86,39 +87,40 @@ def answer_boolean(
     # «is Cid the grandparent of Ann» in a graph with parents only: no edge states it.
     if has_unknown_relative(parsed, steps.has_relation):
         return make_result("verification", _NOTHING)
-    several: frozenset[int] | None = None
-    seldom = _the_one(parsed)
+    refuted: ComputedEvidence | None = None
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
         numbers = np.asarray(store.numbers([one, other]), np.int64)
         names = [node.name for node in store.nodes([one, other])]
         batch = store.edges(numbers, Direction.BOTH)
-        step = batch.relation.astype(np.int64) * 2 + batch.inverse
+        if not len(batch.other):
+            continue
         joins = batch.other == numbers[1 - batch.origin]
         steps = steps.refresh()  # of relations that were met just now, too
-        fits = _said(steps, parsed, second)[batch.origin, step]
+        fits = _said(steps, parsed, second)[batch.origin, batch.relation.astype(np.int64) * 2 + batch.inverse]
+        dated = passed = np.ones(len(joins), np.bool_)
         if times:
             held = [period(properties) for properties in store.edge_properties(batch.edge)]
-            joins &= np.array([each is not None and all(passes(each, test) for test in times) for each in held], bool)
-        place = int(np.argmax(np.where(joins, fits, -1.0))) if len(step) else -1
-        if place >= 0 and joins[place] and fits[place] >= _THRESHOLDS.confirming:
+            dated = np.array([each is not None for each in held], np.bool_)
+            passed = np.array(
+                [each is not None and all(passes(each, test) for test in times) for each in held], np.bool_
+            )
+        place = int(np.argmax(np.where(joins & passed, fits, -1.0)))
+        if joins[place] and passed[place] and fits[place] >= _THRESHOLDS.confirming:
             label = steps.labels[int(batch.relation[place])]
             return make_result("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
-        several = branching(store, _THRESHOLDS.unique if seldom else 0.0) if several is None else several
-        for place in np.argsort(-fits, kind="stable")[:1].tolist():
-            others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
-            single = int(step[place]) not in several and len(others) == 1
-            if fits[place] >= _THRESHOLDS.refuting and single and not times:
-                label = steps.labels[int(batch.relation[place])]
-                far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
-                text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
-                return make_result("verification", text, values=("no",))
-    return make_result("verification", _NOTHING)
-
-
-def _the_one(parsed: ParsedQuestion) -> bool:
-    """True if the question presupposes uniqueness: `the capital of`, `the first lady of`."""
-    nouns = [place for place, tie in enumerate(parsed.roles) if tie.use == "noun" and not parsed.masked[place]]
-    return bool(nouns) and parsed.words[nouns[0] - 1 : nouns[0]] == ("the",)
+        place = int(np.argmax(np.where(dated, fits, -1.0)))
+        same = batch.relation == batch.relation[place]
+        unknown = np.any(joins & same & ~dated) or (
+            np.any(joins & ~same) and 2 * int(batch.relation[place]) + int(batch.inverse[place]) in branching(store)
+        )
+        if refuted is None and dated[place] and fits[place] >= _THRESHOLDS.refuting and not unknown:
+            here = same & (batch.inverse == batch.inverse[place]) & (batch.origin == batch.origin[place]) & passed
+            ends = [node.name for node in store.nodes(store.ids(batch.other[here][: _THRESHOLDS.named]))]
+            when = "".join(f" {test.words}" for test in times)
+            label = f"{steps.labels[int(batch.relation[place])]} of {names[int(batch.origin[place])]}{when}"
+            text = f"{label}: {fold_ends(ends, int(here.sum()) - len(ends))}, no other" if ends else f"{label}: nothing"
+            refuted = make_result("verification", text, values=("no",))
+    return refuted or make_result("verification", _NOTHING)
 
 
 def _turned(values: Float32) -> Float32:
