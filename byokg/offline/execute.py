@@ -231,6 +231,7 @@ class _TimeExecutor(_CandidateReader):
         if not best:
             return False
         kept = {end for end, day in when.items() if day in best}
+        _rank(state, when, order.most, order)
         return self._keep(state, kept, "superlative", f"{order.words} of {len(when)} by date: {best[-1][0]}")
 
 
@@ -243,6 +244,12 @@ def _best(values: Iterable[Measure], most: bool, order: Superlative) -> list[Mea
     if order.size > 1:
         return list(dict.fromkeys(ranked[: order.size]))
     return list(dict.fromkeys(ranked))[order.place - 1 : order.place]
+
+
+def _rank(state: _State, values: Mapping[EntityId, Measure], most: bool, order: Superlative) -> None:
+    """Keep the ends that have a value, the best first, if several are asked for."""
+    if order.size > 1:
+        state.ends = sorted(filter(values.__contains__, state.ends), key=lambda end: values[end], reverse=most)
 
 
 class ConstraintExecutor(_TimeExecutor):
@@ -424,9 +431,12 @@ class ConstraintExecutor(_TimeExecutor):
                 return False  # the most papers are not those with the latest year of a paper
         if column is not None:
             hop, found = column
-            best = _best(found.values.values(), order.most != (order.dates and found.age), order)
+            most = order.most != (order.dates and found.age)
+            best = _best(found.values.values(), most, order)
             if not best:
                 return False
+            if not hop:
+                _rank(state, found.values, most, order)
             chosen = {id for id, value in found.values.items() if value in best}
             shown = next(found.shown[id] for id, value in found.values.items() if value == best[-1])
             text = f"{order.words or 'compared'} by {found.name} of {len(found.values)}: {shown}"
@@ -442,6 +452,7 @@ class ConstraintExecutor(_TimeExecutor):
         if not best or len(set(numbers)) == 1 < len(numbers):
             return False
         text = f"{order.words} by number of {label} of {len(state.ends)}: {best[-1]}"
+        _rank(state, counts, order.most, order)
         return self._keep(state, {id for id in state.ends if counts[id] in best}, "superlative", text)
 
     def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:

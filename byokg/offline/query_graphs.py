@@ -268,7 +268,7 @@ class QueryResult:
     """The result of a query graph: nodes, and values if it projects or computes some."""
 
     nodes: Int64
-    """Nodes of the root, ascending; of a superlative the best."""
+    """Nodes of the root, ascending; of a superlative the best, several with the very best first."""
     values: tuple[Value, ...] = ()
     """Values of the projected property, distinct, or a computed number."""
 
@@ -297,7 +297,7 @@ class QueryExecution:
     def run(self, graph: QueryGraph) -> QueryResult:
         """Return the result of a query graph."""
         found = self._nodes(graph, 0)
-        nodes = self._schema.members(graph.variables[0].type) if found is None else found
+        nodes = self._schema.members(graph.variables[0].type) if found is None else self._ranked(graph, found)
         if graph.operation == "count":
             return QueryResult(nodes, (len(nodes),))
         if graph.operation in ("average", "sum"):
@@ -314,6 +314,14 @@ class QueryExecution:
         least = sorted(counts.values())[-graph.frequent :][0] if graph.frequent and counts else 0
         values = tuple(value for value, count in counts.items() if count >= least)
         return QueryResult(nodes if values else nodes[:0], values)
+
+    def _ranked(self, graph: QueryGraph, nodes: Int64) -> Int64:
+        """Return the nodes of the root, those of a superlative of several with the best first."""
+        made = graph.variables[0].extremum
+        if made is None or made.size == 1:
+            return nodes
+        measures = self._quantities(graph, nodes, made.quantity)
+        return nodes[np.argsort(-measures if made.most else measures, kind="stable")]
 
     def _measures(self, graph: QueryGraph, nodes: Int64) -> Float64:
         """Return the values to aggregate: of the root, or of the edges to a variable."""

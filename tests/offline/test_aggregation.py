@@ -297,6 +297,18 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
     assert verbalize(walked, {}).endswith("Town 0 | Town 1 | … (cut off)")
 
 
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("Which two people that work for Acme have the highest salary?", ["Cleo", "Ada"]),
+        ("Which two people that work for Acme have the lowest salary?", ["Ben", "Ada"]),
+        ("Who are the first two people that worked for Acme?", ["Ben", "Ada"]),
+    ],
+)
+def test_several_best_ones_come_in_their_order(graph: ColumnarGraph, question: str, answers: list[str]) -> None:
+    assert [item.name for item in offline_pipeline(Parts(graph)).run(Question("ask", question)).items] == answers
+
+
 def test_what_nothing_at_hand_has_any_of_is_no_superlative() -> None:
     graph = ColumnarGraph.from_triples([("Ada", "died of", "fever"), ("Bob", "later known as", "Bobby")])
     answer = offline_pipeline(Parts(graph, embedder=EMBEDDER)).run(Question("ask", "What was Ada most known for?"))

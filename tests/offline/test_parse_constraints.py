@@ -42,6 +42,8 @@ def test_a_superlative_says_what_is_compared_and_which_way() -> None:
         ("What are the three longest rivers of Peru?", 3),
         ("List the top 5 rivers of Peru by length.", 5),
         ("Which 2 rivers of Peru cross the most borders?", 2),
+        ("Which three rivers of Peru are the longest?", 3),
+        ("Which five rivers in the west of Peru have the largest basin?", 5),
         ("Which two rivers of Peru join the largest lake?", 1),
         ("Which river of Peru is the 2nd longest?", 1),
     ],

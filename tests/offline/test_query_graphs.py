@@ -183,6 +183,15 @@ class TestGeography:
     def test_a_question_is_answered(self, text: str, expected: set[str]) -> None:
         assert said(geography(), text) == expected
 
+    def test_several_best_ones_come_in_their_order(self) -> None:
+        for text, expected in (
+            ("List the top 3 states by population.", ["Bera", "Alba", "Cora"]),
+            ("Which 3 states have the smallest population?", ["Cora", "Alba", "Bera"]),
+        ):
+            answer = answers(geography()).answer(text)
+            assert answer is not None
+            assert list(geography().names_at(answer.best.result.nodes)) == expected
+
 
 def test_rows_are_as_many_as_are_shown_and_name_ties() -> None:
     (tied,) = answers(geography()).rows("Which river runs through the most states?")
