@@ -51,7 +51,9 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "bfs_agent": ("calls", "question"),
         # Answering.
         "answer": ("graph_context", "question"),
-        "lean": ("tasks", "schema_part", "graph_context", "turn", "question"),
+        "lean": ("request_part", "schema_part", "graph_context", "last_part", "question"),
+        "lean_request": ("tasks",),
+        "lean_last": (),
         "direct": ("question",),
         "direct_cot": ("question",),
         "subgraph_answer": ("graph_context", "question"),
@@ -129,7 +131,8 @@ class Prompt:
             return values[found[1]]
 
         instruction = language_instruction(values.get("question", ""), self.language)
-        return Filled(_VARIABLE.sub(value, self.system), _VARIABLE.sub(value, self.user) + instruction)
+        system = _VARIABLE.sub(value, self.system).rstrip("\n")  # a value at the end may be empty
+        return Filled(system, _VARIABLE.sub(value, self.user) + instruction)
 
 
 class PromptLibrary:

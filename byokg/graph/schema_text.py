@@ -112,18 +112,18 @@ _QUALIFIED = "(:A)-[:r]->(:B) 9, p: … has 9 edges; p is a property of the edge
 
 _CLOSE, _OTHER = "Relations at entities that the question may mean:\n", "Other relations:\n"
 _GROUPED, _MEDIATED, _FEW_EDGES = (
-    "`a.b: c d` stands for `a.b.c` and `a.b.d`; write them so.\n",
-    "`a..b` leads through a nameless node, as `a` and then `b` do.\n",
+    "`a.b: c d` means `a.b.c` and `a.b.d`; write them so.\n",
+    "`a..b` leads through a nameless node, as `a`, then `b`.\n",
     "A number in brackets counts a relation's edges.\n",
 )
 _UNDIRECTED = (
     "Edges that are undirected, and those of a relation written without an arrow head, `(:A)-[:r]-(:B)`, lead both "
     "ways; in Cypher match them as `-[:r]-`.\n"
 )
-_BACKWARDS = "Paths may walk a relation backwards as well.\n"
-_NAMELESS = "Nodes without a name stand for an event or a role.\n"
-_LITERALS = "Dates, numbers and texts are nodes as well.\n"
-_DATA_NODES = _BACKWARDS + _NAMELESS + _LITERALS
+_DATA_NODES = (
+    "Paths may walk a relation backwards. "
+    "Nodes without a name are events or roles; dates, numbers and texts are nodes.\n"
+)
 
 
 @dataclass(frozen=True)

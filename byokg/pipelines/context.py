@@ -104,6 +104,10 @@ _LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 10
 """Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
 out; and unrequested lines about one node, apart from walks."""
 
+_LONG, _OF_LONG = 60, 3
+"""Entries of an unlikely list above which it shows only so many: the answer is hardly among them.
+Tuned with the dev questions of `benchmarks/lean.py`."""
+
 _CHAINS = 1
 """Unlikely walks whose nodes in between are left out, at most: they hide the reason for their ends."""
 
@@ -403,7 +407,8 @@ class ContextWriter:
             about[line.source] += line.source is not None and guessed.isdisjoint(line.items)
             if about[line.source] <= _LINES_OF_ONE:
                 whole = not likely.isdisjoint(line.items) or (line.said == nearest and not line.chain)
-                most = _LIKELY_SHOWN if whole and not answered else self._shown
+                few = self._shown if len(line.entries) + line.more <= _LONG else min(_OF_LONG, self._shown)
+                most = _LIKELY_SHOWN if whole and not answered else few
                 kept.append((line, most if len(line.entries) > most * _FEW_MORE else len(line.entries)))
         return [*((line, len(line.entries)) for line in asked), *kept]
 

@@ -54,7 +54,7 @@ STAGE = "lean"
 
 TASKS: tuple[Task, ...] = ("entities", "paths", "query")
 
-RELATIONS = RelationLimits(close=14, others=3)
+RELATIONS = RelationLimits(close=12, others=3)
 """Relations in the schema: paths may name others as well."""
 
 DESCRIBED = 4
@@ -73,13 +73,6 @@ JOINING = 30
 """Entries of a list about an entity of an earlier round alone, up to which it shows how that leads to a later one."""
 
 _SCHEMA = "# Schema of the graph\n\n"
-
-_MORE = "If these facts do not hold the answer, ask for what is missing; you will see what was found."
-_LAST = (
-    "Nothing more can be retrieved: answer from these facts now. If they confirm only a part of what is asked, write "
-    "the one candidate in them that most likely fits the rest as well, by your own knowledge, with (partly) behind its "
-    "citation. Without a candidate, leave <answers> empty."
-)
 
 
 @dataclass(eq=False)
@@ -216,16 +209,24 @@ class Lean:
         return met
 
     def _call_model(self, question: Question, context: Context, shown: ContextText, left: int) -> str:
-        """Call the model, with `left` further calls allowed; return its reply. The last prompt needs no schema."""
-        schema_part = f"{_SCHEMA}{self.reader.schema_text(question, context)}\n\n" if left else ""
-        filled = self.parts.prompts["lean"].fill(
-            tasks=self.reader.tasks_text(later=False),
+        """Call the model, with `left` further calls allowed; return its reply. The last one is for answers alone."""
+        prompts = self.parts.prompts
+        tags = prompts["lean"].tags
+        request_part = schema_part = last_part = ""
+        if left:
+            tags = (*tags, *self.reader.written_tags)
+            request_part = prompts["lean_request"].fill(tasks=self.reader.tasks_text(later=False)).user
+            schema_part = f"{_SCHEMA}{self.reader.schema_text(question, context)}\n\n"
+        else:
+            last_part = f"{prompts['lean_last'].user}\n\n"
+        filled = prompts["lean"].fill(
+            request_part=request_part,
             schema_part=schema_part,
             graph_context=shown.block,
-            turn=_MORE if left else _LAST,
+            last_part=last_part,
             question=question.text,
         )
-        schema = reply_schema([*self.parts.prompts["lean"].tags, *self.reader.written_tags])
+        schema = reply_schema(tags)
         return self.parts.model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
 
 

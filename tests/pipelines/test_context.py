@@ -288,7 +288,7 @@ class TestBudget:
         found = triples(*(("hub", "r", f"t{number}") for number in range(20_000)))
         shown = ContextWriter(store, 400).write(gathered(found))  # type: ignore[arg-type]
         assert shown.tokens <= 400 and store.asked <= 101
-        assert shown.text.endswith(" | … (+19,990 more)") and shown.left_out == 19_900
+        assert shown.text.endswith(" t2 | … (+19,997 more)") and shown.left_out == 19_900
 
     def test_never_more_than_the_budget(self) -> None:
         store = ColumnarGraph.from_triples([*FILMS, *MARRIAGES])

@@ -145,7 +145,7 @@ def test_no_question_takes_more_calls_than_allowed(rounds: int) -> None:
 
 
 def test_drafts_without_citation_are_no_answer_while_more_can_be_asked() -> None:
-    draft = Rule("<answers>Ann</answers><entities>Titanic</entities>", contains=("you will see what was found",))
+    draft = Rule("<answers>Ann</answers><entities>Titanic</entities>", contains=("it is retrieved, and shown to you",))
     answer, meter = asked(WHO, draft, Rule("<answers>Ridley Scott [e1-e99]</answers>", contains=(LAST,)))
     assert [item.name for item in answer.items] == ["Ridley Scott"] and len(meter.sent) == 2
     answer, meter = asked(WHO, Rule("<answers>Ann</answers>"))  # asks for nothing else
@@ -165,7 +165,7 @@ def test_what_was_retrieved_before_is_not_retrieved_again() -> None:
     assert [step.got for step in answer.rounds[-1].steps] == [{"because": "nothing new was asked for"}]
 
 
-def test_prompts_of_all_questions_and_rounds_begin_alike_up_to_what_a_provider_keeps() -> None:
+def test_prompts_of_all_questions_begin_alike_and_the_last_ones_with_the_same_words() -> None:
     seen: list[Any] = []
 
     class Seeing(ScriptedChatModel):
@@ -176,8 +176,11 @@ def test_prompts_of_all_questions_and_rounds_begin_alike_up_to_what_a_provider_k
     pipeline = lean_pipeline(Parts(films(), LanguageModel(Seeing(rules=(ASKS,))), EMBEDDER))
     for text in ("who directed Alien", "which actors starred in Blade Runner"):
         pipeline.run(Question(text, text))
-    assert len({messages[0].text for messages in seen}) == 1 < len(seen)
-    assert len(seen[0][0].text) > 2000 and "Alien" not in seen[0][0].text
+    first, last = ({messages[0].text for messages in seen[at::2]} for at in (0, 1))
+    assert len(seen) == 4 and len(first) == len(last) == 1
+    (whole,), (rest,) = first, last
+    assert len(whole) > 1500 and "Alien" not in whole
+    assert whole.startswith(rest) and "<entities>" not in rest and "Nothing more can be retrieved" in seen[1][1].text
 
 
 def test_the_beginning_is_marked_for_anthropic_s_cache() -> None:
