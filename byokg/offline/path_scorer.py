@@ -193,8 +193,8 @@ class PathScorer:
         self.steps, self.ranker, self.planner = steps, ranker, planner
         self.own_unit = UNIT if ranker is None else 1.0
         """Score units per nat without the planner: the scores of a trained ranker are logarithms."""
-        self.unit = self.own_unit if planner is None else 1.0
-        """Score units per nat."""
+        self.unit = self.own_unit if planner is None else max(1.0, planner.share)
+        """Score units per nat; those of a mix where the scores without the model have most weight."""
         self.importance = importance
         self.weights = weights or Weights()
         self.columns = astuple(self.weights)

@@ -13,7 +13,7 @@ from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
 from byokg.llm.decoding import ConstrainedRanker
-from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.pipeline import build_parser_and_ranker, offline_pipeline
 from byokg.offline.planner import Planner
 from byokg.pipelines.graphraft import check_prompt, graphraft_pipeline, outline
 from byokg.retrieval.candidates import Conditions, Templates
@@ -82,6 +82,14 @@ def test_a_mix_adds_the_likelihood_to_the_scores_of_the_first_paths(tuned: Path)
     assert mixed[2] < min(mixed[:2])
     with pytest.raises(ConfigError, match="share=-1"):
         Planner(str(tuned), share=-1)
+
+
+def test_scores_of_a_mix_have_the_unit_of_its_larger_part(tuned: Path) -> None:
+    units = []
+    for share in (0.0, 0.5, 16.0):
+        planner = Planner(str(tuned), share=share, prompt=PROMPT)
+        units.append(build_parser_and_ranker(GRAPH, Parts(GRAPH).embedder, Parts(GRAPH).entities, planner)[1].unit)
+    assert units == [1.0, 1.0, 16.0]
 
 
 def test_graphraft_answers_with_a_fine_tuned_model_and_no_other(tuned: Path) -> None:
