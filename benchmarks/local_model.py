@@ -8,8 +8,8 @@ python benchmarks/local_model.py --labels NAME[=N] --out FILE [--checks]
 NAME is webqsp, cwq, metaqa, metaqa_1hop, metaqa_2hop, metaqa_3hop; DIR a folder of `byokg train sft`. Gold topics, the
 hop count unknown, WebQSP and CWQ on the graph in `freebase_core` (not the published one).
 `--labels` writes training pairs: for `webqsp` of the chains of `webqsp_train` and of its dev questions, for `cwq` and
-`metaqa` of N dev questions, each with the plan that finds its answers best; `--checks` makes those of the second model
-(train them with `train.prompt={question}`).
+`metaqa` of N dev questions, each with the plan that finds its answers best; `--checks` makes those of the second model,
+with wrong plans beside it (train them with `train.prompt={question} train.model=DIR`, DIR being the first model).
 `--plans` is `pipeline=planner` with the model alone (`planner`), and together with the ranker of benchmarks/ranker.py
 (`mixed`), or, with `--mixed` alone, with the shipped weights. `--queries` is `pipeline=graphraft` from question to
 answer, with `--checker` also with the second model; a query that it ran is parsed, passed through the guard and run in
@@ -117,7 +117,7 @@ def judged(linker: OfflineLinker, graph: ColumnarGraph, example: Example) -> lis
 
 
 def answer_labels(bench: Bench, name: str, most: int | None) -> Iterator[dict[str, Any]]:
-    """Yield dev questions with the plan that finds their answers best; for checks with right and wrong plans."""
+    """Yield dev questions with the plan that finds their answers best; for checks beside up to three wrong plans."""
     graph, dataset, hops = opened(bench, name, "dev")
     linker = offline_pipeline(Parts(graph), max_hops=hops).stages[0].linker
     assert isinstance(linker, OfflineLinker)
@@ -140,10 +140,13 @@ def answer_labels(bench: Bench, name: str, most: int | None) -> Iterator[dict[st
                 yield _label(example.id, example.question, plan_text(best.topic, best.metapath))
             continue
         wrong = [one for one in paths if one.f1 < 0.2][:8]
-        chosen = [(one, "no") for one in draw.sample(wrong, min(len(wrong), 1 + draw.randrange(2)))]
-        for one, told in [*([(best, "yes")] if best.f1 >= 0.5 else []), *chosen]:
-            plan = plan_text(one.topic, tuple(label.lstrip("^") for label in one.metapath))
-            yield _label(example.id, check_prompt(example.question, plan, one.ends, one.total), told)
+        if best.f1 >= 0.5 and wrong:
+            right, *rivals = (
+                check_prompt(example.question, plan_text(one.topic, walked), one.ends, one.total)
+                for one in [best, *draw.sample(wrong, min(3, len(wrong)))]
+                for walked in [tuple(label.lstrip("^") for label in one.metapath)]
+            )
+            yield {**_label(example.id, right, "yes"), "rivals": rivals}
 
 
 def chain_labels(bench: Bench) -> Iterator[dict[str, Any]]:

@@ -331,9 +331,30 @@ class _Search:
                 self._branch(state, scores[row], before + row, logs[row])
 
 
+def yes_odds(model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]]) -> Any:
+    """Return the log-odds that a model goes on with `yes`, and not with `no`, after the tokens of N prompts: (N,)."""
+    torch = import_extra("torch", "local", "choosing among results")
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    head, longest = causal.get_output_embeddings(), max(map(len, prompts))
+    words = [row[0] for row in encode(tokenizer, ["yes", "no"])]
+    if words[0] == words[1]:
+        raise ConfigError("the tokenizer writes yes and no with the same first token, so a model cannot choose by them")
+    rows = [[*prompt, *words[:1] * (longest - len(prompt))] for prompt in prompts]  # of causal models, any padding
+    hidden = causal.base_model(input_ids=torch.tensor(rows, device=head.weight.device), use_cache=False)
+    ends = hidden.last_hidden_state[range(len(prompts)), [len(prompt) - 1 for prompt in prompts]]
+    logits = torch.nn.functional.linear(ends, head.weight[words], None if head.bias is None else head.bias[words])
+    return (logits[:, 0] - logits[:, 1]).float()
+
+
 def encode(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """Return the tokens of candidates as a Hugging Face tokenizer writes them, without special ones."""
     return list(tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"])
+
+
+def encode_prompts(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """Return the tokens of prompts, without the end that some tokenizers give every text."""
+    end = tokenizer.eos_token_id
+    return [row[:-1] if row and row[-1] == end else row for row in map(list, tokenizer(list(texts))["input_ids"])]
 
 
 TokenSequences = dict[tuple[int, ...], list[int]]
@@ -445,9 +466,7 @@ class ConstrainedRanker:
         end = tokenizer.eos_token_id
         if end is None:
             raise ConfigError("the tokenizer has no token that ends a text (eos_token), so no query can end")
-        prompt = list(tokenizer(self._prompt.replace("{question}", question))["input_ids"])
-        if prompt and prompt[-1] == end:  # some tokenizers end every text
-            prompt.pop()
+        (prompt,) = encode_prompts(tokenizer, [self._prompt.replace("{question}", question)])
         return model, tokenizer, prompt, tokenize_candidates(tokenizer, candidates, question), end
 
 
@@ -473,7 +492,7 @@ def load_tuned(path: str, device: str | None = None, dtype: str | None = None) -
     peft, torch = (import_extra(name, "train", "adapters of byokg train sft") for name in ("peft", "torch"))
     base = str(json.loads((folder / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path"))
     _check_base(folder, base)
-    saved, tokenizer = LocalChatModel(model=base, device=device).load()
+    saved, tokenizer = load_tuned(base, device)  # which may be a folder of LoRA's as well
     wanted = saved.dtype if dtype is None else getattr(torch, dtype)
     try:
         adapted = peft.PeftModel.from_pretrained(saved.float(), str(folder))

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from byokg.errors import ConfigError, at_least
+from byokg.errors import ConfigError, at_least, import_extra
 from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.store import GraphStore
 from byokg.index.rerankers import Reranker
 from byokg.linking.llm_linker import GoldEntities
 from byokg.linking.parts import Budgets, Parts
-from byokg.llm.decoding import ConstrainedRanker, GuidedRanker, NumberRanker, Text
+from byokg.llm.decoding import ConstrainedRanker, GuidedRanker, NumberRanker, encode_prompts, load_tuned, yes_odds
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_answers, read_list
 from byokg.llm.reply_blocks import reply_schema
@@ -204,8 +204,8 @@ class SubgraphReasoner:
 class CheckedResults:
     """Answers with the results of the query that two fine-tuned models find best: as a query, and by its results.
 
-    The second model (`byokg train sft`, on labels of `check_prompt`) reads question, query and some results, and writes
-    yes or no; the logarithm of the likelihood of yes is added to the first model's, which is the score of the evidence.
+    The second model (`byokg train sft`, on labels of `check_prompt` with rivals) reads question, query and some
+    results; its log-odds of yes are added to the first model's log-likelihood, which is the score of the evidence.
 
     Args:
         model: folder or name on the model hub of the second model, or model and tokenizer.
@@ -219,21 +219,23 @@ class CheckedResults:
     def __init__(
         self, model: str | tuple[Any, Any], shown: int = 5, device: str | None = None, dtype: str | None = None
     ) -> None:
-        path, loaded = (model, None) if isinstance(model, str) else (None, model)
-        self._ranker = ConstrainedRanker(loaded, path, 2, "{question}", device, dtype)
+        self._model, self._tokenizer = load_tuned(model, device, dtype) if isinstance(model, str) else model
         self._shown = shown
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the results of the best query."""
         items = [item for item in context.evidence if isinstance(item, RowsEvidence) and item.rows]
-        worth = [item.score + self._yes(question.text, item) for item in items]
-        order = sorted(range(len(items)), key=lambda at: -worth[at])
-        return RankedNodes("top").from_results(question, [items[at] for at in order])
+        if len(items) > 1:
+            prompts = encode_prompts(self._tokenizer, [self._prompt(question.text, item) for item in items])
+            with import_extra("torch", "local", "choosing among results").inference_mode():
+                odds = yes_odds(self._model, self._tokenizer, prompts).tolist()
+            order = sorted(range(len(items)), key=lambda at: -(items[at].score + odds[at]))
+            items = [items[at] for at in order]
+        return RankedNodes("top").from_results(question, items)
 
-    def _yes(self, question: str, item: RowsEvidence) -> float:
+    def _prompt(self, question: str, item: RowsEvidence) -> str:
         names = [cell.name if isinstance(cell, NodeCell) else str(cell) for (cell,) in item.rows]
-        prompt = check_prompt(question, outline(item.query), names[: self._shown], len(names))
-        return dict(self._ranker.rank(prompt, [Text("yes"), Text("no")]))[0]
+        return check_prompt(question, outline(item.query), names[: self._shown], len(names))
 
 
 def check_prompt(question: str, query: str, names: Sequence[str], count: int) -> str:

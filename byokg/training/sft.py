@@ -1,5 +1,7 @@
 """Fine-tuning of a language model on question and query pairs, from the labels of `byokg train labels`.
 
+Labels with `rivals` train a model that chooses among queries by their results: see `Pair.rivals`.
+
 LoRA over any causal model of the hub, or all weights of a small one: gradient accumulation, batches of similar lengths,
 a learning curve with the loss of held-out pairs, and resumption of a killed run from its last checkpoint. The output is
 read by `llm.decoding.ConstrainedRanker`, with the same tokens of questions and queries.
@@ -17,14 +19,14 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from byokg.errors import ConfigError, DatasetError, at_least, import_extra, one_of
 from byokg.evaluation.datasets.base import read_json_lines
 from byokg.files import json_line, write_file, write_json
-from byokg.llm.chat_models import LocalChatModel
-from byokg.llm.decoding import PROMPT, encode
+from byokg.llm.decoding import PROMPT, encode, encode_prompts, load_tuned, yes_odds
 from byokg.llm.local_weights import SFT_RECORD, weights_digest, weights_place
 
 _CHECKPOINTS = "checkpoints"
@@ -41,6 +43,9 @@ class Pair:
 
     question: str
     query: str
+    rivals: tuple[str, ...] = ()
+    """Prompts of the question's wrong queries, `question` being that of the right one (`graphraft.check_prompt`): the
+    loss is then the cross-entropy of the softmax over their `yes_odds`, and `query` is not written."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,8 @@ class SftSettings:
     """Settings of fine-tuning.
 
     Args:
-        model: folder, GGUF file, package of weights, or name on the model hub (`weights_place`), which may be large:
-            its weights are loaded as `dtype`
+        model: folder, of LoRA's as well, GGUF file, package of weights, or name on the model hub (`weights_place`),
+            which may be large: its weights are loaded as `dtype`
         rank: of LoRA's matrices; 0 trains all weights
         alpha: LoRA's scale
         dropout: LoRA's
@@ -139,16 +144,18 @@ def read_pairs(path: str | Path, target: Target = "query") -> tuple[list[Pair], 
             best = queries[0]
             if not isinstance(best, dict) or not isinstance(best.get(target), str):
                 raise record.wrong(f"holds a query that is no object with the text `{target}`; make labels anew")
-            pairs.append(Pair(record.text("question"), best[target]))
+            rivals = tuple(map(str, record.several("rivals")))
+            pairs.append(Pair(record.text("question"), best[target], rivals))
     if not pairs:
         raise DatasetError(path, None, "holds no question with a query; make labels with: byokg train labels dataset=…")
     return pairs, file.checksum
 
 
-def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> list[dict[str, list[int]]]:
+def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> list[dict[str, list[Any]]]:
     """Return the training rows: `input_ids`, and as `labels` the query and its end alone.
 
-    The tokens are those of constrained decoding: the prompt's, then the query's by itself, then the end.
+    The tokens are those of constrained decoding: the prompt's, then the query's by itself, then the end. With rivals,
+    `rivals` are the tokens of all prompts, the right one first, and `input_ids` the longest.
 
     Raises:
         ConfigError: the tokenizer has no token that ends a text.
@@ -156,13 +163,16 @@ def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> l
     end = tokenizer.eos_token_id
     if end is None:
         raise ConfigError("the tokenizer has no token that ends a text (eos_token), so a model cannot learn to stop")
-    asked = tokenizer([prompt.replace("{question}", pair.question) for pair in pairs])["input_ids"]
-    asked = [row[:-1] if row and row[-1] == end else row for row in asked]
-    written = encode(tokenizer, [pair.query for pair in pairs])
-    return [
-        {"input_ids": [*ask, *write, end], "labels": [*[IGNORED] * len(ask), *write, end]}
-        for ask, write in zip(asked, written, strict=True)
-    ]
+    texts = [text for pair in pairs for text in (pair.question, *pair.rivals)]
+    prompts = iter(encode_prompts(tokenizer, [prompt.replace("{question}", text) for text in texts]))
+    rows: list[_Row] = []
+    for pair, write in zip(pairs, encode(tokenizer, [pair.query for pair in pairs]), strict=True):
+        ask, *rivals = islice(prompts, 1 + len(pair.rivals))
+        if rivals:
+            rows.append({"input_ids": max(ask, *rivals, key=len), "labels": [write[0]], "rivals": [ask, *rivals]})
+        else:
+            rows.append({"input_ids": [*ask, *write, end], "labels": [*[IGNORED] * len(ask), *write, end]})
+    return rows
 
 
 def fine_tune(
@@ -201,9 +211,7 @@ def fine_tune(
     if settings.threads:
         torch.set_num_threads(settings.threads)
     transformers.set_seed(settings.seed)
-    network, tokenizer = (
-        model or LocalChatModel(model=str(settings.model), device=settings.device, dtype=settings.dtype).load()
-    )
+    network, tokenizer = model or load_tuned(str(settings.model), settings.device, settings.dtype)
     rows = [
         row
         for row in token_rows(tokenizer, pairs, settings.prompt or PROMPT)
@@ -222,7 +230,7 @@ def fine_tune(
     return Tuned(len(training), len(held), len(pairs) - len(rows), before, after)
 
 
-_Row = dict[str, list[int]]
+_Row = dict[str, list[Any]]
 
 
 class _TrainingRun:
@@ -239,6 +247,7 @@ class _TrainingRun:
         folder: Path,
     ) -> None:
         self._torch, self._network, self._settings, self._folder = torch, network, settings, folder
+        self._tokenizer = tokenizer
         self._training, self._checked = training, held or training
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         wanted = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -278,8 +287,12 @@ class _TrainingRun:
         return batches
 
     def _loss(self, batch: Sequence[_Row]) -> tuple[Any, int]:
-        """Return the sum of the losses of a batch's target tokens, and their number."""
+        """Return the sum of the losses of a batch's target tokens, or of its choices, and their number."""
         torch, functional = self._torch, self._torch.nn.functional
+        if "rivals" in batch[0]:
+            odds = yes_odds(self._network, self._tokenizer, [prompt for row in batch for prompt in row["rivals"]])
+            choices = odds.split([len(row["rivals"]) for row in batch])
+            return -torch.stack([choice.log_softmax(0)[0] for choice in choices]).sum(), len(batch)
         longest = max(map(_length, batch))
         ids, labels = torch.full((len(batch), longest), self._pad), torch.full((len(batch), longest), IGNORED)
         mask = torch.zeros((len(batch), longest), dtype=torch.long)

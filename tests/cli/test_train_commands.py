@@ -123,7 +123,7 @@ def test_a_model_that_is_not_there_is_named(byokg: Run, tmp_path: Path) -> None:
         "train", "sft", tmp_path / "labels.jsonl", f"train.model={tmp_path / 'no'}", "--out", tmp_path / "out"
     )
     assert outcome.code == 2
-    assert "cannot be loaded" in outcome.err
+    assert "there is no folder" in outcome.err
 
 
 def test_labels_are_needed_for_fine_tuning(byokg: Run, tmp_path: Path) -> None:

@@ -101,18 +101,18 @@ def test_graphraft_answers_with_a_fine_tuned_model_and_no_other(tuned: Path) -> 
 
 
 def test_a_second_model_chooses_among_the_results(tuned: Path, tmp_path: Path) -> None:
-    shown = {"directed_by": ["Scott"], "starred": ["Weaver"], "directed_by -> directed_by": ["Blade"]}
-    pairs = [
-        Pair(check_prompt("foo Alien", f"Alien -> {path}", names, 1), "yes" if path == "starred" else "no")
-        for path, names in shown.items()
-    ] * 16
+    shown = {"starred": ["Weaver"], "directed_by": ["Scott"], "directed_by -> directed_by": ["Blade"]}
+    right, *wrong = (check_prompt("foo Alien", f"Alien -> {path}", names, 1) for path, names in shown.items())
+    pairs = [Pair(right, "yes", tuple(wrong))] * 16
     settings = SftSettings(
-        rank=0, epochs=10, batch=8, accumulate=1, rate=1e-2, held_out=0, prompt="{question}", device="cpu"
+        rank=0, epochs=10, batch=8, accumulate=1, rate=1e-2, held_out=0.1, prompt="{question}", device="cpu"
     )
-    fine_tune(pairs, tmp_path / "checker", settings, small_model(pairs, ["yes no"], width=48, heads=2))
+    made = small_model(pairs, ["yes no", *wrong], width=48, heads=2)
+    assert fine_tune(pairs, tmp_path / "checker", settings, made).loss_after < 0.01  # of three: 1.1 by chance
     pipeline = graphraft_pipeline(Parts(GRAPH), ranker(tuned), answerer=str(tmp_path / "checker"))
     both = graphraft_pipeline(Parts(GRAPH), ranker(tuned), answerer="ranking")
     assert [item.name for item in ask(both, "foo Alien", "Alien").items] == ["Scott"]
+    assert [item.name for item in ask(pipeline, "foo Alien", "Alien").items] == ["Weaver"]
     assert {len(ask(made, "foo Alien", "Alien").rounds[0].evidence) for made in (both, pipeline)} == {2}
     with pytest.raises(ConfigError, match="answerer=nowhere is not known"):
         graphraft_pipeline(Parts(GRAPH), ranker(tuned), answerer="nowhere")

@@ -122,6 +122,8 @@ def test_lora_changes_an_adapter_and_leaves_the_model(tuned: Path, tmp_path: Pat
     assert (tuned / "model.safetensors").read_bytes() == before
     assert json.loads((tmp_path / "lora" / "adapter_config.json").read_text())["r"] == 4
     assert best(tmp_path / "lora", "who directed _") == "written_by"
+    fine_tune(PAIRS, tmp_path / "back", replace(settings, model=str(tmp_path / "lora")))
+    assert best(tmp_path / "back", "who directed _") == "directed_by"
     # An adapter in front of another model than its own is refused.
     other = small_model(PAIRS, [], width=16, layers=1, heads=2)
     for part in other:
@@ -176,9 +178,13 @@ def test_only_the_query_and_its_end_are_learnt() -> None:
 
 
 def test_labels_are_read_and_questions_without_a_query_left_out(tmp_path: Path) -> None:
-    rows = [{"question": "a", "queries": [{"query": "x"}, {"query": "y"}]}, {"question": "b", "queries": []}]
+    rows: list[dict[str, object]] = [
+        {"question": "a", "queries": [{"query": "x"}, {"query": "y"}]},
+        {"question": "b", "queries": []},
+        {"question": "c", "rivals": ["d"], "queries": [{"query": "yes"}]},
+    ]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_pairs(tmp_path / "labels.jsonl")[0] == [Pair("a", "x")]
+    assert read_pairs(tmp_path / "labels.jsonl")[0] == [Pair("a", "x"), Pair("c", "yes", ("d",))]
     with pytest.raises(DatasetError, match="`plan`"):
         read_pairs(tmp_path / "labels.jsonl", "plan")
     (tmp_path / "none.jsonl").write_text(json.dumps(rows[1]) + "\n")
@@ -201,7 +207,7 @@ def test_settings_out_of_range_and_models_that_are_not_there_are_named(tmp_path:
         SftSettings(target="path")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="held_out=1"):
         SftSettings(held_out=1)
-    with pytest.raises(ConfigError, match="cannot be loaded"):
+    with pytest.raises(ConfigError, match="there is no folder"):
         fine_tune(PAIRS, tmp_path / "out", SftSettings(str(tmp_path / "nowhere")))
     with pytest.raises(ConfigError, match=r"train\.model="):
         fine_tune(PAIRS, tmp_path / "out")
