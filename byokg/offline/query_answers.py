@@ -31,6 +31,7 @@ from byokg.offline.query_ranking import (
     QueryRanking,
     QuerySearch,
     QueryWeights,
+    lacks_set_operation,
     result_features,
     shipped_weights,
     unused_operators,
@@ -153,7 +154,7 @@ class QueryAnswers:
         if not found or not len(found[0].result.nodes):
             return None
         best = found[0]
-        if _is_unrelated(best):
+        if _is_unrelated(best) or lacks_set_operation(view, best.graph):
             return None
         schema, widened = self._parts[0], tuple(self._widened(view, best))
         return QueryAnswer(

@@ -389,6 +389,19 @@ def unused_operators(view: QuestionView, graph: QueryGraph) -> list[str]:
     return found
 
 
+def lacks_set_operation(view: QuestionView, graph: QueryGraph) -> bool:
+    """Return True if a question has an operation of paths alone, or a difference that a query graph leaves out.
+
+    Paths alone execute unions, sequences in time, comparisons of two mentions and yes/no questions.
+    """
+    demand = view.demand
+    subtracts = any(view.spans[at][0].property.kind == "text" for at in demand.without)
+    differs = subtracts and not any(one.absent for one in graph.variables)
+    compares = demand.order is not None and demand.order.words == "compared"
+    follows = demand.next is not None and demand.next.step != 0
+    return differs or compares or follows or demand.verify or bool(demand.union)
+
+
 def _gain(step: float, type: float) -> float:
     return 1.2 * (step - 1) + 0.5 * (type - 1) - 0.3
 

@@ -200,6 +200,19 @@ def test_rows_are_as_many_as_are_shown_and_name_ties() -> None:
     assert isinstance(several, RowsEvidence) and several.total == 2 and "tie" in several.readings[1]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which is longer, the Red River or the Blue River?",
+        "Is Bolden the capital of Bera?",
+        "Which states does the Red River or the Blue River run through?",
+        "Which states does the Long River run through, apart from Alba?",
+    ],
+)
+def test_an_operation_of_paths_alone_is_no_query(text: str) -> None:
+    assert answers(geography()).answer(text) is None and answers(geography()).rows(text) == []
+
+
 def test_a_long_text_is_no_query() -> None:
     text = "Which rivers are longer than 400 km? " * 40
     assert answers(geography()).answer(text) is None and answers(geography()).unknown(text, ()) == ()
