@@ -181,10 +181,15 @@ def test_labels_are_read_and_questions_without_a_query_left_out(tmp_path: Path) 
     rows: list[dict[str, object]] = [
         {"question": "a", "queries": [{"query": "x"}, {"query": "y"}]},
         {"question": "b", "queries": []},
-        {"question": "c", "rivals": ["d"], "queries": [{"query": "yes"}]},
     ]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_pairs(tmp_path / "labels.jsonl")[0] == [Pair("a", "x"), Pair("c", "yes", ("d",))]
+    assert read_pairs(tmp_path / "labels.jsonl")[0] == [Pair("a", "x")]
+    rival = {"question": "c", "rivals": ["d"], "queries": [{"query": "yes"}]}
+    (tmp_path / "rivals.jsonl").write_text(json.dumps(rival) + "\n")
+    assert read_pairs(tmp_path / "rivals.jsonl")[0] == [Pair("c", "yes", ("d",))]
+    (tmp_path / "both.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, rival]))
+    with pytest.raises(DatasetError, match="train on one kind"):
+        read_pairs(tmp_path / "both.jsonl")
     with pytest.raises(DatasetError, match="`plan`"):
         read_pairs(tmp_path / "labels.jsonl", "plan")
     (tmp_path / "none.jsonl").write_text(json.dumps(rows[1]) + "\n")
