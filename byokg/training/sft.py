@@ -149,7 +149,7 @@ def read_pairs(path: str | Path, target: Target = "query") -> tuple[list[Pair], 
     if not pairs:
         raise DatasetError(path, None, "holds no question with a query; make labels with: byokg train labels dataset=…")
     if len({bool(pair.rivals) for pair in pairs}) > 1:
-        raise DatasetError(path, None, "holds labels with `rivals` and without; train on one kind, each in a file of its own")
+        raise DatasetError(path, None, "holds labels with `rivals` and without; train on one kind in a file of its own")
     return pairs, file.checksum
 
 
