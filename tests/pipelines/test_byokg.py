@@ -197,6 +197,7 @@ def test_the_prompt_allows_the_hops_that_the_setting_walks(hops: int) -> None:
     rules = (
         Rule(request, contains=(f"at most {hops}:", f'"max_hops": {hops},')),
         Rule("<answers>Ridley Scott</answers>", contains=("Each fact begins",)),
+        Rule("<answers>Ridley Scott</answers>", contains=("Nothing more can be retrieved",)),
     )
     retrievers: dict[str, RetrieverFactory | None] = {"bfsql": partial(BfsqlRetriever, max_hops=hops)}
     model = LanguageModel(ScriptedChatModel(rules=rules))
