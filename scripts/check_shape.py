@@ -56,7 +56,7 @@ LIMITS: dict[str, float] = {
     f"classes over {LONG_CLASS} lines": 4,
     "protocols in graph/store.py": 1,
     "array aliases": 0,
-    "code lines": 61_917,
+    "code lines": 61_920,
     "code lines of scripts and benchmarks": 10_000,
     f"commit titles over {LONG_TITLE} characters, of the last {RECENT_COMMITS}": 5,
 }

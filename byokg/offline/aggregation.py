@@ -6,7 +6,8 @@ question has constraints or an aggregation; `AggregationRetriever` takes the lik
 «Is Paris the capital of France?» is answered with yes if an edge between the two has the question's meaning. Otherwise
 the answer is no if the relation of the question leads from one of the two to other nodes: a node with edges of a
 relation is taken to have all of them (the partial completeness assumption of AMIE: Galárraga et al., WWW 2013). A node
-without any proves nothing, nor do several, if an edge of another relation joins the two: then there is no answer.
+without any proves nothing, nor does a relation that often has several ends, if an edge of another one joins the two:
+then there is no answer.
 """
 
 from __future__ import annotations
@@ -54,8 +55,10 @@ class BooleanThresholds:
     """Similarity from which a word may mean an edge that exists."""
     refuting: float = 0.8
     """Similarity from which a word means edges that lead elsewhere."""
+    unique: float = 0.1
+    """Largest share of nodes with several ends of a relation that is taken to have one."""
     named: int = 3
-    """Ends of these that the text names."""
+    """Ends of a refuting relation that the text names."""
 
 
 _THRESHOLDS = BooleanThresholds()
@@ -110,8 +113,9 @@ def answer_boolean(
             return make_result("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
         place = int(np.argmax(np.where(dated, fits, -1.0)))
         same = batch.relation == batch.relation[place]
+        step = 2 * int(batch.relation[place]) + int(batch.inverse[place])
         unknown = np.any(joins & same & ~dated) or (
-            np.any(joins & ~same) and 2 * int(batch.relation[place]) + int(batch.inverse[place]) in branching(store)
+            np.any(joins & ~same) and step in branching(store, _THRESHOLDS.unique)
         )
         if refuted is None and dated[place] and fits[place] >= _THRESHOLDS.refuting and not unknown:
             here = same & (batch.inverse == batch.inverse[place]) & (batch.origin == batch.origin[place]) & passed

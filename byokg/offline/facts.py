@@ -429,14 +429,16 @@ def walk_table(
     return WalkTable(tuple(steps), nodes, edges)
 
 
-def branching(store: GraphStore) -> frozenset[int]:
+def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
     """Return the steps with several ends per node, from a sample; on a server, which is not sampled, all steps.
 
-    A step is twice the number of its relation, plus one if it is walked from tail to head.
+    Only those count with several ends for more than a `share` of the nodes, in [0, 1]. A step is twice the number of
+    its relation, plus one if it is walked from tail to head.
     """
     if store.remote:
         return frozenset(range(2 * len(store.relations)))
     sample = store.sample_edges(WALKS.sample)
     counts = store.relation_counts(distinct(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
     step = 2 * counts.relation.astype(np.int64) + counts.inverse
-    return frozenset(distinct(step[counts.count > 1]).tolist())
+    several = np.bincount(step, counts.count > 1)
+    return frozenset(np.flatnonzero(several > share * np.bincount(step)).tolist())

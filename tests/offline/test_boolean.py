@@ -68,6 +68,22 @@ def test_a_node_with_edges_of_a_relation_has_all_of_them() -> None:
     assert not pipeline.run(Question("q", "Is Tongue1 a language of Lyon?")).items
 
 
+def test_a_relation_that_seldom_has_several_ends_refutes_although_another_joins_the_two() -> None:
+    # Of twenty countries one has two capitals; all speak two languages.
+    facts = [(f"Land{at}", relation, f"{relation}{at}") for at in range(20) for relation in ("capital", "language")]
+    facts += [("Land0", "capital", "Seat"), ("Lyon", "located_in", "Land1"), ("Land1", "heard", "Creole")]
+    facts += [(f"Land{at}", "language", f"dialect{at}") for at in range(20)]
+    answers = offline_pipeline(Parts(ColumnarGraph.from_triples(facts)))
+
+    def answered(question: str) -> list[str]:
+        return [item.name for item in answers.run(Question("q", question)).items]
+
+    assert answered("Is Lyon the capital of Land1?") == ["no"]
+    assert answered("Is Seat the capital of Land0?") == ["yes"]
+    assert answered("Is Creole a language of Land1?") == []
+    assert answered("Is Creole a language of Land2?") == ["no"]
+
+
 def test_no_edge_says_who_is_a_relative_of_a_relative() -> None:
     edges = [("Ann", "has parent", "Bea"), ("Bea", "has parent", "Cid")]
     family = offline_pipeline(Parts(ColumnarGraph.from_triples(edges)))
