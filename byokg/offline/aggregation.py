@@ -113,17 +113,17 @@ def answer_boolean(
             return make_result("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
         place = int(np.argmax(np.where(dated, fits, -1.0)))
         same = batch.relation == batch.relation[place]
+        if refuted or not dated[place] or fits[place] < _THRESHOLDS.refuting or np.any(joins & same & ~dated):
+            continue
         step = 2 * int(batch.relation[place]) + int(batch.inverse[place])
-        unknown = np.any(joins & same & ~dated) or (
-            np.any(joins & ~same) and step in branching(store, _THRESHOLDS.unique)
-        )
-        if refuted is None and dated[place] and fits[place] >= _THRESHOLDS.refuting and not unknown:
-            here = same & (batch.inverse == batch.inverse[place]) & (batch.origin == batch.origin[place]) & passed
-            ends = [node.name for node in store.nodes(store.ids(batch.other[here][: _THRESHOLDS.named]))]
-            when = "".join(f" {test.words}" for test in times)
-            label = f"{steps.labels[int(batch.relation[place])]} of {names[int(batch.origin[place])]}{when}"
-            text = f"{label}: {fold_ends(ends, int(here.sum()) - len(ends))}, no other" if ends else f"{label}: nothing"
-            refuted = make_result("verification", text, values=("no",))
+        if np.any(joins & ~same) and step in branching(store, _THRESHOLDS.unique):
+            continue
+        here = same & (batch.inverse == batch.inverse[place]) & (batch.origin == batch.origin[place]) & passed
+        ends = [node.name for node in store.nodes(store.ids(batch.other[here][: _THRESHOLDS.named]))]
+        when = "".join(f" {test.words}" for test in times)
+        label = f"{steps.labels[int(batch.relation[place])]} of {names[int(batch.origin[place])]}{when}"
+        text = f"{label}: {fold_ends(ends, int(here.sum()) - len(ends))}, no other" if ends else f"{label}: nothing"
+        refuted = make_result("verification", text, values=("no",))
     return refuted or make_result("verification", _NOTHING)
 
 
